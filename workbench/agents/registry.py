@@ -1,0 +1,100 @@
+"""The agents by name. Adding one is a module and a line here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from workbench.agents.base import Agent
+from workbench.agents.scripted import Planner
+from workbench.errors import InputError
+
+Factory = Callable[[], Agent]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of `workbench agents`: where the class is, and what it is."""
+
+    target: str
+    about: str
+    pacing: str
+    fixed: tuple[tuple[str, Any], ...] = ()
+    needs_plan: bool = False
+
+
+AGENTS: dict[str, Entry] = {
+    "oracle": Entry(
+        "workbench.agents.scripted:MovesAgent",
+        "reference: does what the case expects",
+        "input",
+        (("style", "oracle"),),
+        needs_plan=True,
+    ),
+    "contrary": Entry(
+        "workbench.agents.scripted:MovesAgent",
+        "reference: does the opposite of what the case expects",
+        "input",
+        (("style", "contrary"),),
+        needs_plan=True,
+    ),
+    "silent": Entry("workbench.agents.scripted:SilentAgent", "reference: never makes a sound", "input"),
+    "babble": Entry("workbench.agents.scripted:BabbleAgent", "reference: always talking", "input"),
+    "echo": Entry("workbench.agents.scripted:EchoAgent", "reference: gives back what it hears", "input"),
+    "eager": Entry("workbench.agents.scripted:EagerAgent", "reference: answers at every pause", "input"),
+}
+
+
+def factory(name: str, options: Mapping[str, Any] | None = None, planner: Planner | None = None) -> Factory:
+    """A function that makes a fresh agent for each case; it can be pickled for worker processes.
+
+    name : an agent's name, or 'python:module:Class' for a user's own class.
+    options : keyword arguments for the class, from `--set name=value`.
+    planner : the benchmark's `moves`, for the agents that carry them out.
+
+    Raises
+    ------
+    InputError : unknown agent, a module or option that does not exist, or one that is missing.
+    """
+    options = dict(options or {})
+    if name.startswith("python:"):
+        entry = Entry(name.removeprefix("python:"), "your own class", "")
+    elif name in AGENTS:
+        entry = AGENTS[name]
+    else:
+        raise InputError(f"There is no agent {name!r}; agents are {', '.join(AGENTS)}, or python:module:Class.")
+    module_name, _, class_name = entry.target.partition(":")
+    try:
+        made = getattr(import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"The agent {name!r} cannot be loaded: {error}. Give python:module:Class with a module that can be "
+            "imported from the current folder."
+        ) from None
+    keywords = dict(entry.fixed)
+    if entry.needs_plan:
+        keywords["planner"] = planner
+    _check_options(name, made, keywords, options)
+    return partial(made, **keywords, **options)
+
+
+def _check_options(name: str, made: Callable, fixed: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    try:
+        parameters = inspect.signature(made).parameters
+    except (TypeError, ValueError):
+        return
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    known = [p for p in parameters if p not in fixed and parameters[p].kind not in (2, 4)]
+    unknown = [option for option in options if option not in known]
+    if unknown and not open_ended:
+        listed = ", ".join(known) or "none"
+        raise InputError(f"The agent {name!r} has no option {unknown[0]!r}; its options: {listed}.")
+    missing = [
+        p for p in known if parameters[p].default is inspect.Parameter.empty and p not in options and p != "self"
+    ]
+    if missing:
+        raise InputError(f"The agent {name!r} needs the option {missing[0]!r}; give it with --set {missing[0]}=VALUE.")

@@ -1,0 +1,214 @@
+"""Reference agents that follow a script: they speak real synthesised audio, frame by frame.
+
+`oracle` and `contrary` carry out the moves that a benchmark writes for a case; they are privileged
+(told the case and when its cues start) and every record says so. `silent`, `babble`, `echo` and
+`eager` know nothing but the audio they are sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from workbench.agents.base import FRAME_SAMPLES, AudioOut, Emit, Session, Text, Traits, TurnEnd
+from workbench.audio import to_pcm16
+from workbench.cases import RATE_HZ, Case, Moment, Move
+from workbench.construct.speech import SpeechCache
+from workbench.version import VERSION
+
+VOICE = "hibari:mid"
+_FADE = RATE_HZ // 200
+_LOUD_RMS = 32768.0 * 10 ** (-45 / 20)
+
+Planner = Callable[[Case, str], tuple[Move, ...]]
+
+
+@lru_cache(maxsize=512)
+def say(text: str, voice: str = VOICE) -> np.ndarray:
+    """`text` as int16 (samples,) at 24 kHz, without pauses longer than 0.12 s inside (read-only)."""
+    clip = _speech().render(text, voice)
+    samples = _tighten(to_pcm16(clip.samples))
+    samples.flags.writeable = False
+    return samples
+
+
+@lru_cache(maxsize=1)
+def _speech() -> SpeechCache:
+    return SpeechCache(engine="hibari")
+
+
+def _tighten(samples: np.ndarray) -> np.ndarray:
+    """Shorten pauses inside to 0.12 s: a speaker who holds the floor must be heard to hold it."""
+    block = RATE_HZ // 100
+    whole = samples[: samples.size // block * block].reshape(-1, block)
+    quiet = np.sqrt(np.mean(whole.astype(np.float32) ** 2, axis=1)) < _LOUD_RMS
+    run = np.zeros(len(quiet), int)
+    for index, is_quiet in enumerate(quiet):
+        run[index] = (run[index - 1] if index else 0) + 1 if is_quiet else 0
+    return np.concatenate([whole[run <= 12].ravel(), samples[whole.size :]])
+
+
+class _Speaker:
+    """Emits one utterance at a time in 20 ms frames, its words as they are said."""
+
+    def __init__(self, emit: Emit):
+        self._emit = emit
+        self._count = 0
+        self._samples: np.ndarray | None = None
+        self._words: list[str] = []
+        self._at = self._said = self._stop = 0
+
+    @property
+    def speaking(self) -> bool:
+        return self._samples is not None
+
+    def begin(self, text: str) -> None:
+        if self.speaking:
+            self.end()
+        self._count += 1
+        self._samples, self._words = say(text), text.split()
+        self._at = self._said = 0
+
+    def frame(self, loop: bool, left: int | None = None) -> None:
+        """Emit the next frame; `left` samples are all that may still be said (None: no limit)."""
+        samples, item = self._samples, f"utterance_{self._count}"
+        take = FRAME_SAMPLES if left is None else min(FRAME_SAMPLES, left)
+        index = np.arange(self._at, self._at + take)
+        frame = samples[index % samples.size] if loop else samples[self._at : self._at + take].copy()
+        if left is not None and left <= FRAME_SAMPLES and frame.size:
+            fade = min(_FADE, frame.size)
+            frame = frame.copy()
+            frame[-fade:] = (frame[-fade:] * np.linspace(1, 0, fade)).astype(np.int16)
+        if frame.size:
+            self._emit(AudioOut(frame, item))
+        self._at += take
+        self._words_until(self._at / samples.size, item)
+        if (left is not None and left <= FRAME_SAMPLES) or (not loop and self._at >= samples.size):
+            self.end()
+
+    def _words_until(self, share: float, item: str) -> None:
+        # A word is given when it begins, by its share of the utterance; a looped text starts again.
+        while self._said < share * len(self._words):
+            self._emit(Text(self._words[self._said % len(self._words)] + " ", item))
+            self._said += 1
+
+    def end(self) -> None:
+        self._samples = None
+        self._emit(TurnEnd(f"utterance_{self._count}"))
+
+
+class MovesAgent:
+    """Carries out moves: 'oracle' does what the case expects, 'contrary' the opposite."""
+
+    def __init__(self, style: str, planner: Planner):
+        self._style, self._planner = style, planner
+        self.traits = Traits(style, VERSION, "input", privileged=True, settings={"voice": VOICE})
+
+    async def open(self, session: Session, emit: Emit) -> None:
+        self._case = session.case
+        self._waiting = list(self._planner(session.case, self._style))
+        self._move: Move | None = None
+        self._starts: dict[str, int] = {}
+        self._position = 0
+        self._speaker = _Speaker(emit)
+        for move in self._waiting:
+            say(move.text)
+
+    async def cue(self, cue_id: str, phase: str) -> None:
+        if phase == "start":
+            self._starts[cue_id] = self._position
+
+    async def send(self, frame: np.ndarray) -> None:
+        self._position += frame.size
+        if self._waiting:
+            begin = self._at(self._waiting[0].begin)
+            if begin is not None and self._position >= begin:
+                self._move = self._waiting.pop(0)
+                self._speaker.begin(self._move.text)
+        if self._speaker.speaking:
+            until = None if self._move.until is None else self._at(self._move.until)
+            left = None if until is None else max(0, until - self._position)
+            self._speaker.frame(loop=self._move.until is not None, left=left)
+
+    def _at(self, moment: Moment) -> int | None:
+        """The moment as a sample position; None while its cue has not started."""
+        start = self._starts.get(moment.cue)
+        if start is None:
+            return None
+        length = self._case.cue(moment.cue).audio.samples if moment.of == "end" else 0
+        return start + length + round(moment.offset_s * RATE_HZ)
+
+    async def close(self) -> None: ...
+
+
+class SilentAgent:
+    """Never makes a sound."""
+
+    traits = Traits("silent", VERSION, "input")
+
+    async def open(self, session: Session, emit: Emit) -> None: ...
+
+    async def send(self, frame: np.ndarray) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class BabbleAgent:
+    """Talks from the first frame to the last, whatever is said to it."""
+
+    TEXT = "and then there was this other thing I meant to bring up because it really does matter a great deal"
+    traits = Traits("babble", VERSION, "input", settings={"voice": VOICE})
+
+    async def open(self, session: Session, emit: Emit) -> None:
+        self._speaker = _Speaker(emit)
+
+    async def send(self, frame: np.ndarray) -> None:
+        if not self._speaker.speaking:
+            self._speaker.begin(self.TEXT)
+        self._speaker.frame(loop=True)
+
+    async def close(self) -> None: ...
+
+
+class EchoAgent:
+    """Gives back what it hears, half a second later; it has no words of its own."""
+
+    DELAY_FRAMES = 25
+    traits = Traits("echo", VERSION, "input", turns="continuous", text=False, settings={"delay_s": 0.5})
+
+    async def open(self, session: Session, emit: Emit) -> None:
+        self._emit, self._heard = emit, []
+
+    async def send(self, frame: np.ndarray) -> None:
+        self._heard.append(frame)
+        if len(self._heard) > self.DELAY_FRAMES:
+            self._emit(AudioOut(self._heard.pop(0)))
+
+    async def close(self) -> None: ...
+
+
+class EagerAgent:
+    """Answers at every pause of 0.3 s, whatever the pause means, and talks to the end of its line."""
+
+    TEXT = "Right, so what I would do in your place is this."
+    PAUSE_FRAMES = 15
+    traits = Traits("eager", VERSION, "input", settings={"voice": VOICE, "pause_s": 0.3})
+
+    async def open(self, session: Session, emit: Emit) -> None:
+        self._speaker = _Speaker(emit)
+        self._quiet, self._heard = 0, False
+
+    async def send(self, frame: np.ndarray) -> None:
+        if np.sqrt(np.mean(frame.astype(np.float32) ** 2)) >= _LOUD_RMS:
+            self._quiet, self._heard = 0, True
+        else:
+            self._quiet += 1
+        if self._heard and self._quiet >= self.PAUSE_FRAMES and not self._speaker.speaking:
+            self._heard = False
+            self._speaker.begin(self.TEXT)
+        if self._speaker.speaking:
+            self._speaker.frame(loop=False)
+
+    async def close(self) -> None: ...

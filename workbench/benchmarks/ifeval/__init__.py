@@ -1,0 +1,33 @@
+"""DuplexSpeechBench-IFEval: does a voice agent follow instructions that its role only implies?
+
+Paper: 'DuplexSpeechBench-IFEval: Evaluating Implicit Instruction Following in Full-Duplex Voice
+Agents'. Eight roles, six probes each, five instances, up to six levels of prompting: 1,038 cases,
+each with one expected floor action and one deterministic verifier.
+"""
+
+from __future__ import annotations
+
+from workbench.benchmarks.base import Benchmark
+from workbench.benchmarks.ifeval import build as _build
+from workbench.benchmarks.ifeval import check
+from workbench.benchmarks.ifeval.decide import DEFAULTS
+from workbench.benchmarks.ifeval.evidence import decide_brought, verdicts
+from workbench.benchmarks.ifeval.measure import measure, unmeasured
+from workbench.benchmarks.ifeval.reference import moves
+from workbench.benchmarks.ifeval.summary import tables
+
+BENCHMARK = Benchmark(
+    name="ifeval",
+    title="DuplexSpeechBench-IFEval",
+    cases=check.CASES,
+    build=_build.build,
+    validate_authored=_build.validate_authored,
+    validate=_build.validate,
+    measure=lambda case, record, user, agent: [measure(case, record, user, agent)],
+    unmeasured=lambda case, reason: [unmeasured(case, reason)],
+    verdicts=verdicts,
+    defaults=DEFAULTS,
+    tables=tables,
+    moves=moves,
+    decide_brought=decide_brought,
+)

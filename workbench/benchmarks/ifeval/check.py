@@ -1,0 +1,156 @@
+"""Checks of the authored data and of a built dataset: leakage gates, structure, counts.
+
+The two leakage gates are those of the appendix: a persona must imply its rule and never state it.
+Every function returns sentences, one a violation; none means the check holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from workbench.benchmarks.ifeval import authored as au
+from workbench.benchmarks.ifeval.cases import TURN2, expectation, tokens
+from workbench.cases import Case
+from workbench.construct.gates import Vocabulary, shared_ngrams, stated_rules
+from workbench.construct.markup import parse
+from workbench.shipped import data_path
+
+CASES = 1038
+CONVERSATIONS = 240
+STREAMS = 224
+BY_ACTION = {
+    "LISTEN": 273,
+    "TAKE_TURN": 168,
+    "BACKCHANNEL": 152,
+    "YIELD": 126,
+    "INTERRUPT": 120,
+    "READBACK": 94,
+    "NO_BACKCHANNEL": 42,
+    "ACCEPT_OVERLAP": 42,
+    "CONTINUE": 21,
+}
+BY_LEVEL = {"L0": 48, "L1": 240, "L2": 240, "L3": 240, "L4a": 240, "L4b": 30}
+NGRAM = 4
+
+
+def leakage(data: au.Authored) -> list[str]:
+    """Gate 1: no turn-management vocabulary in a persona. Gate 2: no n-gram shared with a rule."""
+    vocabulary = Vocabulary.read(data_path("ifeval", "turn_management.yaml"))
+    problems = []
+    for role in data.roles.values():
+        for found in stated_rules(role.persona, vocabulary):
+            problems.append(
+                f"{role.id}: the persona states the rule: {found!r} is turn-management vocabulary; imply it instead."
+            )
+        rules = {"directive": role.directive}
+        rules |= {f"contradiction {n}.{i + 1}": t for n, ts in role.contradictions.items() for i, t in enumerate(ts)}
+        rules |= {f"L4b contradiction of {probe}": text for probe, text in role.l4b.items()}
+        for name, text in rules.items():
+            for ngram in shared_ngrams(role.persona, text, NGRAM, vocabulary):
+                problems.append(f"{role.id}: persona and {name} share the words {' '.join(ngram)!r}; reword one.")
+    return problems
+
+
+def structure(data: au.Authored) -> list[str]:
+    """Every script of the grid there, with the structure of its probe, and nothing that is not."""
+    problems = []
+    wanted = {au.stream_of(*triple): triple for triple in reversed(au.conversations())}
+    for stream, (role, probe_id, _) in sorted(wanted.items()):
+        script = data.scripts.get(stream)
+        if script is None:
+            problems.append(f"{stream}: there is no script; write one for role {role}, probe {probe_id}.")
+            continue
+        problems += [f"{stream}: {fault}" for fault in script_faults(script, data.probes[probe_id])]
+    for stream in sorted(set(data.scripts) - set(wanted)):
+        problems.append(f"{stream}: no conversation of the grid plays this script; remove it or mend its id.")
+    return problems
+
+
+def script_faults(script: au.Script, probe: au.Probe) -> list[str]:
+    """What is wrong with one script, as sentences without its name."""
+    faults = []
+    try:
+        first = parse(script.turn1)
+        if len(first) != 1 or first[0].shape != "text":
+            faults.append("turn1 is context and may hold no marker; remove it.")
+    except ValueError as error:
+        faults.append(f"turn1: {error}.")
+    try:
+        pieces = parse(script.turn2)
+    except ValueError as error:
+        return [*faults, f"turn2: {error}."]
+    shape = [piece.shape for piece in pieces]
+    if not probe.fits(shape):
+        faults.append(
+            f"turn2 has the structure [{', '.join(shape)}], where its probe ({probe.title}) needs "
+            f"[{', '.join(probe.structure)}]; mend the markers."
+        )
+    chunks = [piece.text for piece in pieces if piece.mark == "chunk"]
+    if "chunk" in probe.structure and len(tokens(" ".join(chunks))) < 3:
+        faults.append(f"turn2: the dictated target {' '.join(chunks)!r} is empty or too short to measure; lengthen it.")
+    for chunk in chunks:
+        for word in re.findall(r"[a-z]+|\d+", chunk.lower()):
+            if word in _AMBIGUOUS or word.isdigit():
+                faults.append(
+                    f"turn2: the dictated chunk {chunk!r} holds {word!r}, which can be transcribed in more than one "
+                    "way; dictate single digits as words."
+                )
+    for turn in (script.turn1, script.turn2):
+        spoken = " ".join(piece.text for piece in parse(turn)) if "<" in turn else turn
+        if re.search(r"\d", spoken):
+            faults.append(f"a digit stands in the spoken text ({spoken[:40]!r} ...); write numbers as words.")
+    return faults
+
+
+_AMBIGUOUS = frozenset(
+    """ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty
+    sixty seventy eighty ninety hundred thousand double triple""".split()
+)
+
+
+def counts(cases: tuple[Case, ...], streams: int) -> list[str]:
+    """The exact counts of the full grid (appendix: Tables 7 and 15)."""
+    problems = []
+
+    def compare(what: str, found: int, wanted: int) -> None:
+        if found != wanted:
+            problems.append(
+                f"{what}: {found}, where the full grid has {wanted}; build without --limit and mend scripts."
+            )
+
+    compare("cases", len(cases), CASES)
+    compare("conversations", len({case.conversation for case in cases}), CONVERSATIONS)
+    compare("audio streams", streams, STREAMS)
+    actions, levels = Counter(c.tags["action"] for c in cases), Counter(c.tags["level"] for c in cases)
+    for action, wanted in BY_ACTION.items():
+        compare(f"cases that expect {action}", actions[action], wanted)
+    for level, wanted in BY_LEVEL.items():
+        compare(f"cases at level {level}", levels[level], wanted)
+    return problems
+
+
+def built(cases: tuple[Case, ...]) -> list[str]:
+    """What must hold of built cases of any number: expectations, shared audio, targets, windows."""
+    problems = []
+    streams: dict[str, tuple] = {}
+    for case in cases:
+        try:
+            expected = expectation(case)
+        except ValueError as error:
+            problems.append(
+                f"case {case.id}: the field `expect` is not this benchmark's: {str(error).splitlines()[0]}."
+            )
+            continue
+        if expected.action not in au.ACTIONS:
+            problems.append(f"case {case.id}: unknown action {expected.action!r}; actions are {', '.join(au.ACTIONS)}.")
+        if expected.action == "READBACK" and not tokens(expected.target or ""):
+            problems.append(f"case {case.id}: the dictated target is empty; give the script chunks to read back.")
+        sums = tuple(cue.audio.sha256 if cue.audio else None for cue in case.cues)
+        if streams.setdefault(case.stream, sums) != sums:
+            problems.append(
+                f"case {case.id}: its audio differs from that of another case of stream {case.stream}; rebuild."
+            )
+        if case.cue(TURN2).audio is not None and any(window.start_s is None for window in case.windows.values()):
+            problems.append(f"case {case.id}: its audio is built and its window is not; rebuild.")
+    return problems

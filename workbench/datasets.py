@@ -1,0 +1,200 @@
+"""A dataset: a folder with `dataset.json` (header), `cases.jsonl` (one case a line) and `audio/`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from workbench import audio
+from workbench.cases import RATE_HZ, Case, Record
+from workbench.errors import InputError
+from workbench.files import read_json, sha256_of, write_json, write_text
+
+FORMAT = 1
+HEADER = "dataset.json"
+CASES = "cases.jsonl"
+
+
+class Header(Record):
+    """What a dataset says of itself. `fingerprint` is the SHA-256 of `cases.jsonl`."""
+
+    format: int = FORMAT
+    benchmark: str
+    version: str
+    author: str
+    speech: dict[str, Any] | None = Field(description="engine, version and voices; null without audio")
+    cases: int
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A loaded dataset. `problems` are sentences about records that could not be used."""
+
+    folder: Path
+    header: Header
+    cases: tuple[Case, ...]
+    problems: tuple[str, ...] = field(default=())
+
+    def clips(self, case: Case) -> dict[str, np.ndarray]:
+        """The case's clips: cue id -> int16 (samples,) at 24 kHz.
+
+        Raises
+        ------
+        InputError : audio not built, missing, changed, or of the wrong kind.
+        """
+        clips = {}
+        for cue in case.cues:
+            if cue.audio is None:
+                raise InputError(
+                    f"{self.folder}: case {case.id} has no audio (the dataset was built with --no-audio); "
+                    "build it again without that option."
+                )
+            path = self.folder / cue.audio.path
+            samples = audio.to_pcm16(audio.read_mono(path, RATE_HZ))
+            if samples.size != cue.audio.samples:
+                raise InputError(
+                    f"{path} holds {samples.size} samples and the manifest says {cue.audio.samples}; "
+                    "rebuild the dataset."
+                )
+            clips[cue.id] = samples
+        return clips
+
+
+def describe(error: ValidationError) -> str:
+    """The first fault of a record: field, what is wrong, and the value where it is short."""
+    first = error.errors()[0]
+    field_name = ".".join(str(part) for part in first["loc"]) or "the record"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"unknown field {field_name!r}; remove it or check its spelling"
+    shown = repr(first.get("input"))
+    return f"field {field_name!r}: {message}" + (f" (found {shown})" if len(shown) <= 60 else "")
+
+
+def parse_cases(path: Path) -> tuple[list[Case], list[str]]:
+    """Read a `cases.jsonl`: the good cases in order, and a sentence for each bad line."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist; build the dataset first (workbench build).")
+    cases: list[Case] = []
+    problems: list[str] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            case = Case.model_validate_json(line)
+        except ValidationError as error:
+            problems.append(f"{path}, line {number}: {describe(error)}.")
+            continue
+        if case.id in seen:
+            problems.append(
+                f"{path}, line {number}: the case id {case.id!r} stands already in line {seen[case.id]}; "
+                "give one of them another id."
+            )
+            continue
+        seen[case.id] = number
+        cases.append(case)
+    return cases, problems
+
+
+def load(folder: Path) -> Dataset:
+    """Load a dataset; bad records become `problems`, the rest stays usable.
+
+    Raises
+    ------
+    InputError : no dataset there, unreadable header, or not one usable case.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give the folder that `workbench build --out` wrote.")
+    if not (folder / HEADER).exists():
+        hint = " It looks like a run folder: give the dataset it was run on." if (folder / "run.json").exists() else ""
+        raise InputError(f"{folder} holds no {HEADER}, so it is not a dataset.{hint}")
+    try:
+        header = Header.model_validate(read_json(folder / HEADER))
+    except ValidationError as error:
+        raise InputError(f"{folder / HEADER}: {describe(error)}.") from None
+    cases, problems = parse_cases(folder / CASES)
+    if not cases:
+        raise InputError(f"{folder / CASES} holds no usable case. " + " ".join(problems[:3]))
+    foreign = [case.id for case in cases if case.benchmark != header.benchmark]
+    if foreign:
+        problems.append(
+            f"{folder / CASES}: {len(foreign)} cases are of another benchmark than {header.benchmark!r} "
+            f"(the first is {foreign[0]!r}); remove them."
+        )
+        cases = [case for case in cases if case.benchmark == header.benchmark]
+    return Dataset(folder, header, tuple(cases), tuple(problems))
+
+
+def check_audio(dataset: Dataset) -> list[str]:
+    """Every referenced clip present, unchanged, mono, 24 kHz, readable: a sentence for each that is not."""
+    problems: list[str] = []
+    done: dict[str, str] = {}
+    for case in dataset.cases:
+        for cue in case.cues:
+            ref = cue.audio
+            if ref is None:
+                continue
+            if ref.path in done:
+                if done[ref.path] != ref.sha256:
+                    problems.append(
+                        f"{dataset.folder / CASES}: case {case.id} gives {ref.path} another sha256 than an earlier "
+                        "case does; rebuild the dataset."
+                    )
+                continue
+            done[ref.path] = ref.sha256
+            path = dataset.folder / ref.path
+            try:
+                if not path.exists():
+                    raise InputError(f"{path} is missing (case {case.id}, cue {cue.id}); rebuild the dataset.")
+                if path.is_symlink() and not path.resolve().is_relative_to(dataset.folder.resolve()):
+                    raise InputError(f"{path} leads out of the dataset folder; copy the file in.")
+                samples = audio.read_mono(path, RATE_HZ)
+                if sha256_of(path) != ref.sha256:
+                    raise InputError(
+                        f"{path} has changed since it was built: its sha256 is not the manifest's "
+                        f"{ref.sha256[:12]}...; rebuild the dataset."
+                    )
+                if samples.size != ref.samples:
+                    raise InputError(
+                        f"{path} holds {samples.size} samples and the manifest says {ref.samples}; rebuild the dataset."
+                    )
+            except InputError as error:
+                problems.append(str(error))
+    return problems
+
+
+def streams(cases: tuple[Case, ...]) -> int:
+    """Distinct user audio streams: by content where audio is built, else by the script's stream name."""
+    identities = set()
+    for case in cases:
+        sums = tuple(cue.audio.sha256 if cue.audio else None for cue in case.cues)
+        identities.add(case.stream if None in sums else sums)
+    return len(identities)
+
+
+def write(folder: Path, cases: list[Case], *, version: str, author: str, speech: dict | None) -> Header:
+    """Write the manifest; unchanged content leaves the files untouched (their times too)."""
+    text = "".join(case.model_dump_json() + "\n" for case in cases)
+    path = folder / CASES
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
+    header = Header(
+        benchmark=cases[0].benchmark,
+        version=version,
+        author=author,
+        speech=speech,
+        cases=len(cases),
+        fingerprint=sha256_of(path),
+    )
+    value = json.loads(header.model_dump_json())
+    if not (folder / HEADER).exists() or read_json(folder / HEADER) != value:
+        write_json(folder / HEADER, value)
+    return header

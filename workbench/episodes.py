@@ -1,0 +1,175 @@
+"""The Episode: what happened when an agent met a case, on one clock.
+
+`{case}.stereo.wav` (channel 0 user, channel 1 agent, 24 kHz PCM16) holds the sound and
+`{case}.rec.json` everything else. Times are seconds on the session clock, rounded to milliseconds;
+positions are samples at 24 kHz.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from workbench import audio
+from workbench.cases import RATE_HZ, Record
+from workbench.errors import InputError
+from workbench.files import read_json, write_text
+
+FORMAT = 1
+
+Policy = Literal["as_played", "as_delivered"]
+
+
+class AgentInfo(Record):
+    """Who was recorded: settings as used, without keys; `reported` is what the server said of itself."""
+
+    name: str
+    version: str
+    settings: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
+    privileged: bool = Field(default=False, description="the agent was told the case (reference agents)")
+
+
+class PlayedCue(Record):
+    """A cue on the clock, or why it was not played (`reason`)."""
+
+    id: str
+    start_s: float | None = None
+    end_s: float | None = None
+    reason: str | None = None
+
+
+class Piece(Record):
+    """A piece of the agent's own transcript and when it arrived."""
+
+    t_s: float
+    text: str
+    item: str = ""
+
+
+class Sends(Record):
+    """Every frame sent: `late_s` is how far behind its deadline it left (zeros on a virtual clock).
+
+    Frame k holds the samples [k, k + 1) * `frame_samples` and is due when its last sample has been
+    captured, at (k + 1) * frame_samples / 24000 s.
+    """
+
+    frame_samples: int
+    frames: int
+    late_s: tuple[float, ...] = Field(default=(), description="one value a frame; empty on a virtual clock")
+
+
+class Delivery(Record):
+    """A chunk of agent audio: when it arrived, where it was placed, what was cut from its end."""
+
+    t_s: float
+    item: str
+    samples: int
+    placed: int | None = Field(description="first sample on the agent channel; null when nothing was played")
+    played: int = Field(description="samples of this chunk that stand on the channel")
+
+
+class LogEvent(Record):
+    """Anything else worth a line on the clock: interruptions, turn ends, server notes, waits that ran out."""
+
+    t_s: float
+    kind: str
+    data: dict[str, Any] = {}
+
+
+class Failure(Record):
+    """The agent's or transport's fault, in its own words."""
+
+    kind: str
+    message: str
+
+
+class EpisodeRecord(Record):
+    """The record of one episode, complete or failed."""
+
+    format: int = FORMAT
+    case: str
+    benchmark: str
+    status: Literal["complete", "error"]
+    error: Failure | None = None
+    agent: AgentInfo
+    clock: Literal["wall", "virtual", "recorded"]
+    policy: Policy
+    placement: Literal["arrival", "sample_clock"]
+    system_prompt: str
+    duration_s: float
+    cues: tuple[PlayedCue, ...]
+    windows: dict[str, tuple[float, float] | None] = {}
+    onset_s: float | None = Field(default=None, description="the agent onset that a barge-in waited for")
+    transcript: tuple[Piece, ...] | None = Field(default=None, description="null: the agent gives no text")
+    sends: Sends
+    deliveries: tuple[Delivery, ...] = ()
+    cut_samples: int = 0
+    delivered_audio: str | None = Field(
+        default=None, description="file with every delivered sample in order, kept when some were cut"
+    )
+    events: tuple[LogEvent, ...] = ()
+    workbench: str
+    started: str
+
+    @property
+    def text(self) -> str | None:
+        """The agent's whole transcript as one string; null when the agent gives no text."""
+        return None if self.transcript is None else "".join(piece.text for piece in self.transcript).strip()
+
+    def cue(self, cue_id: str) -> PlayedCue | None:
+        return next((cue for cue in self.cues if cue.id == cue_id), None)
+
+
+def stereo_path(folder: Path, case_id: str) -> Path:
+    return folder / f"{case_id}.stereo.wav"
+
+
+def record_path(folder: Path, case_id: str) -> Path:
+    return folder / f"{case_id}.rec.json"
+
+
+def save(folder: Path, record: EpisodeRecord, stereo: np.ndarray | None, delivered: np.ndarray | None = None) -> None:
+    """Write an episode so that the record's presence means it is whole: audio first, record last.
+
+    stereo : int16, shape (samples, 2), or None when nothing was recorded. delivered : int16 (samples,).
+    """
+    if stereo is not None:
+        audio.write_pcm16(stereo_path(folder, record.case), stereo, RATE_HZ)
+    if delivered is not None and record.delivered_audio:
+        audio.write_pcm16(folder / record.delivered_audio, delivered, RATE_HZ)
+    write_text(record_path(folder, record.case), record.model_dump_json() + "\n")
+
+
+def load_record(path: Path) -> EpisodeRecord:
+    """Read a `.rec.json`.
+
+    Raises
+    ------
+    InputError : naming the file and the first wrong field.
+    """
+    raw = read_json(path)
+    try:
+        return EpisodeRecord.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the record"
+        raise InputError(f"{path}: {field}: {first['msg']}; run the case again.") from None
+
+
+def load_audio(folder: Path, record: EpisodeRecord) -> np.ndarray:
+    """Read the stereo recording as float32 (samples, 2) at 24 kHz and check it against the record."""
+    path = stereo_path(folder, record.case)
+    samples, rate_hz = audio.read_stereo(path)
+    if rate_hz != RATE_HZ:
+        raise InputError(f"{path} is at {rate_hz} Hz; recordings are at {RATE_HZ} Hz. Import it with `replay`.")
+    expected = round(record.duration_s * RATE_HZ)
+    if abs(samples.shape[0] - expected) > RATE_HZ // 100:
+        raise InputError(
+            f"{path} lasts {samples.shape[0] / RATE_HZ:.3f} s and its record says {record.duration_s:.3f} s; "
+            "the two do not belong together: run the case again."
+        )
+    return samples

@@ -1,0 +1,101 @@
+"""What a judge is: inputs, a prompt, the kind of its answer, and how the answer is read.
+
+A judge turns one case and its episode into items; each item becomes one call. A model judge and the
+offline judge see the same item and nothing else: no timing, no verdict, no name of the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workbench.cases import Case
+from workbench.episodes import EpisodeRecord
+from workbench.judges.prompts import Prompt
+from workbench.judges.scales import Answer
+
+
+class NotJudgeable(Exception):
+    """This case can't be judged, through no fault of the judge's (`reason` is one word, in snake case)."""
+
+    def __init__(self, reason: str, message: str):
+        self.reason = reason
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of what a judge sees. `quoted` text was said by someone and is fenced off."""
+
+    name: str
+    title: str
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A sound that is shown beside the text: a whole WAV file in memory."""
+
+    title: str
+    wav: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One call's worth of material. `item` tells several items of one case apart ('' when there is one).
+
+    `parts` are the prompt files that make up the system message; `options` are (label, meaning)
+    pairs in the order shown.
+    """
+
+    case: str
+    sections: tuple[Section, ...]
+    parts: tuple[str, ...] = ("system",)
+    options: tuple[tuple[str, str], ...] = ()
+    clips: tuple[Clip, ...] = ()
+    item: str = ""
+
+    def text(self, name: str) -> str | None:
+        return next((section.text for section in self.sections if section.name == name), None)
+
+    def with_text(self, name: str, text: str) -> Item:
+        """A copy in which the section `name` holds `text`."""
+        return replace(
+            self, sections=tuple(replace(part, text=text) if part.name == name else part for part in self.sections)
+        )
+
+    def reordered(self) -> Item:
+        """A copy with sections and options in the opposite order: a fair judge does not notice."""
+        return replace(self, sections=self.sections[::-1], options=self.options[::-1])
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One judge. `score` and `label` name the values that tables and checks use (None when it has none).
+
+    items : case, record -> items; raises NotJudgeable.
+    answer : item -> the pydantic model of its answer.
+    read : validated answer -> (values, rationale).
+    offline : item -> the same, by documented rules, or None when there is no such baseline; `rules` gives
+        those rules in full.
+    judged : the section that holds the words under judgement (the probes of judge-check vary it), and
+        `silence` what stands there when nothing was said.
+    controls : case -> named texts that ought not to pass for a good answer ('persona' ...).
+    """
+
+    name: str
+    benchmark: str
+    prompt: Prompt
+    items: Callable[[Case, EpisodeRecord], list[Item]]
+    answer: Callable[[Item], type[Answer]]
+    read: Callable[[Answer], tuple[dict[str, Any], str]]
+    score: str | None
+    label: str | None
+    labels: tuple[str, ...] = ()
+    judged: str = "transcript"
+    silence: str = ""
+    offline: Callable[[Item], tuple[dict[str, Any], str]] | None = None
+    rules: Callable[[], str] = str
+    controls: Callable[[Case], dict[str, str]] = field(default=lambda case: {})

@@ -1,0 +1,289 @@
+"""The episode: one case played to one agent, the same code on either clock.
+
+Every 20 ms one frame of user audio leaves, silence included, when its last sample would have been
+captured. Cues start on that grid by their own rules; what the agent does never changes the user's
+samples, only, where a rule says so, when a cue starts. Nothing the agent says is held back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.agents.base import FRAME_S, FRAME_SAMPLES, Agent, AgentError, Session
+from workbench.cases import (
+    RATE_HZ,
+    AfterGap,
+    AfterOnset,
+    AfterTurn,
+    AtTime,
+    AtWord,
+    Case,
+    Cue,
+)
+from workbench.episodes import AgentInfo, EpisodeRecord, Failure, PlayedCue, Policy, Sends
+from workbench.runners.clocks import Clock
+from workbench.runners.recorder import Recorder
+from workbench.version import VERSION
+
+_SILENCE = np.zeros(FRAME_SAMPLES, np.int16)
+_SLACK_S = 1e-9
+BATCH_WAIT_S = 60.0
+"""How long a turn-based agent may take to answer a whole turn."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """An episode in memory: stereo int16 (samples, 2); delivered int16 or None when nothing was cut.
+
+    retry : the agent failed in a way that another attempt may mend.
+    """
+
+    record: EpisodeRecord
+    stereo: np.ndarray | None
+    delivered: np.ndarray | None
+    retry: bool = False
+
+
+class _Episode:
+    def __init__(self, case: Case, clips: dict[str, np.ndarray], agent: Agent, clock: Clock, policy: Policy):
+        self.case, self.clips, self.agent, self.clock = case, clips, agent, clock
+        self.recorder = Recorder(clock.now, policy, agent.traits.placement)
+        self.tick = 0
+        self.pending: list[Cue] = list(case.cues)
+        self.playing: list[tuple[Cue, int]] = []
+        self.played: dict[str, PlayedCue] = {}
+        self.previous_end_s = 0.0
+        self.onset_s: float | None = None
+        self.finished_s: float | None = None
+        self.closing = False
+        self.tells_cues = hasattr(agent, "cue") and (agent.traits.privileged or agent.traits.turns == "batch")
+
+    @property
+    def now_s(self) -> float:
+        return self.tick * FRAME_S
+
+    # The stream ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Stream until the ending is over.
+
+        Raises
+        ------
+        AgentError : the agent reported a fault.
+        """
+        self.clock.start()
+        over_at_s = None
+        while True:
+            await self._start_due_cues()
+            if not self.pending and not self.playing:
+                over_at_s = self._over_at_s()
+                if over_at_s is not None and self.now_s >= over_at_s - _SLACK_S:
+                    return
+            await self._send(self._mix())
+            if self.recorder.fault is not None:
+                raise AgentError(self.recorder.fault.kind, self.recorder.fault.message, retry=self.recorder.fault.retry)
+
+    async def _send(self, frame: np.ndarray) -> None:
+        self.tick += 1
+        late_s = await self.clock.sleep_until(self.tick * FRAME_S)
+        self.recorder.user.append(frame)
+        if self.clock.kind == "wall":
+            self.recorder.late_s.append(round(late_s, 5))
+        await self.agent.send(frame)
+        for cue, at in [entry for entry in self.playing if entry[1] >= self.clips[entry[0].id].size]:
+            self.playing.remove((cue, at))
+            # The cue's end is its last sample, not the end of the frame that carried it.
+            self.previous_end_s = max(self.previous_end_s, self.played[cue.id].end_s)
+            self.finished_s = None
+            if self.tells_cues:
+                await self.agent.cue(cue.id, "end")
+
+    def _mix(self) -> np.ndarray:
+        if not self.playing:
+            return _SILENCE
+        frame = np.zeros(FRAME_SAMPLES, np.int32)
+        for index, (cue, at) in enumerate(self.playing):
+            part = self.clips[cue.id][at : at + FRAME_SAMPLES]
+            frame[: part.size] += part
+            self.playing[index] = (cue, at + FRAME_SAMPLES)
+        return np.clip(frame, -32768, 32767).astype(np.int16)
+
+    # When cues start -----------------------------------------------------------------------------
+
+    async def _start_due_cues(self) -> None:
+        while self.pending:
+            cue = self.pending[0]
+            if any(other.track == cue.track for other, _ in self.playing):
+                return
+            due_s, reason = self._due(cue)
+            if reason:
+                self.pending.pop(0)
+                self.played[cue.id] = PlayedCue(id=cue.id, reason=reason)
+                self.recorder.log("cue_missed", cue=cue.id, reason=reason)
+                continue
+            if due_s is None or due_s > self.now_s + _SLACK_S:
+                return
+            self.pending.pop(0)
+            self.playing.append((cue, 0))
+            end_s = self.now_s + self.clips[cue.id].size / RATE_HZ
+            self.played[cue.id] = PlayedCue(id=cue.id, start_s=round(self.now_s, 3), end_s=round(end_s, 3))
+            self.recorder.log("cue", cue=cue.id)
+            if self.tells_cues:
+                await self.agent.cue(cue.id, "start")
+
+    def _due(self, cue: Cue) -> tuple[float | None, str | None]:
+        """When the cue is due (None: not known yet), or why it can never be played."""
+        waited_s = self.now_s - self.previous_end_s
+        match cue.start:
+            case AtTime(time_s=time_s):
+                return time_s, None
+            case AfterGap(gap_s=gap_s):
+                return (None if self.playing else self.previous_end_s + gap_s), None
+            case AfterTurn() as rule:
+                return (None if self.playing else self._after_turn(rule)), None
+            case AfterOnset(delay_s=delay_s, max_wait_s=max_wait_s):
+                self.onset_s = self.recorder.onset_after(self.previous_end_s, self.now_s)
+                if self.onset_s is not None:
+                    return self.onset_s + delay_s, None
+                return None, "no_model_onset" if waited_s >= max_wait_s else None
+            case AtWord(word=word, delay_s=delay_s, max_wait_s=max_wait_s):
+                for piece in self.recorder.pieces:
+                    if piece.t_s >= self.previous_end_s and word.lower() in piece.text.lower():
+                        return piece.t_s + delay_s, None
+                return None, "word_not_heard" if waited_s >= max_wait_s else None
+
+    def _after_turn(self, rule: AfterTurn) -> float | None:
+        if self.agent.traits.turns == "continuous" and rule.fixed_gap_s is not None:
+            return self.previous_end_s + rule.fixed_gap_s
+        longest_s = BATCH_WAIT_S if self.agent.traits.turns == "batch" else rule.max_wait_s
+        finished_s = self._agent_finished(rule.quiet_s, longest_s, rule.give_up_s)
+        return None if finished_s is None else finished_s + rule.settle_s
+
+    def _agent_finished(self, quiet_s: float, max_wait_s: float, give_up_s: float | None = None) -> float | None:
+        """When the agent's turn after the previous cue was over; None while it is not.
+
+        With turn events: the turn has ended and all of it has been played. Without: speech was
+        heard and `quiet_s` of silence followed. Either way the wait is bounded.
+        """
+        if self.finished_s is not None:
+            return self.finished_s
+        since_s = self.previous_end_s
+        last_loud_s = self.recorder.last_loud_s(self.now_s)
+        spoke = last_loud_s is not None and last_loud_s > since_s
+        if self.agent.traits.turns == "continuous":
+            done = spoke and self.now_s - last_loud_s >= quiet_s
+        else:
+            ended = self.recorder.last_turn_end_s >= since_s or (spoke and not self.recorder.turn_open)
+            done = ended and not self.recorder.turn_open and self.recorder.drained(self.now_s)
+        waited_s = self.now_s - since_s
+        if done:
+            self.finished_s = self.now_s
+        elif waited_s >= max_wait_s - _SLACK_S or (give_up_s is not None and not spoke and waited_s >= give_up_s):
+            self.finished_s = self.now_s
+            self.recorder.log("wait_over", waited_s=round(waited_s, 3), spoke=spoke)
+        return self.finished_s
+
+    def _over_at_s(self) -> float | None:
+        ending, turns = self.case.ending, self.agent.traits.turns
+        if turns == "continuous" and ending.continuous_s is not None:
+            return self.previous_end_s + ending.continuous_s
+        waits_s = BATCH_WAIT_S if turns == "batch" else ending.tail_s + ending.max_wait_s
+        if self.now_s < self.previous_end_s + ending.tail_s:
+            return None
+        finished_s = self._agent_finished(ending.quiet_s, waits_s)
+        if finished_s is None:
+            return None
+        return finished_s + (ending.batch_s if turns == "batch" else ending.flush_s)
+
+    # What is kept --------------------------------------------------------------------------------
+
+    def windows(self) -> dict[str, tuple[float, float] | None]:
+        placed = {}
+        for name, window in self.case.windows.items():
+            cue = self.played.get(window.cue)
+            known = cue is not None and cue.start_s is not None and window.start_s is not None
+            placed[name] = (
+                (round(cue.start_s + window.start_s, 3), round(cue.start_s + window.end_s, 3)) if known else None
+            )
+        return placed
+
+
+async def run_episode(
+    case: Case,
+    clips: dict[str, np.ndarray],
+    make_agent: Callable[[], Agent],
+    make_clock: Callable[[], Clock],
+    policy: Policy = "as_played",
+) -> Result:
+    """Play `case` to a fresh agent and record both sides.
+
+    clips : cue id -> int16 (samples,) at 24 kHz. A fault of the agent gives a record with status
+    'error' and whatever was recorded by then; it never raises for one.
+    """
+    started = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    agent, clock = make_agent(), make_clock()
+    episode = _Episode(case, clips, agent, clock, policy)
+    recorder = episode.recorder
+    session = Session(
+        case_id=case.id,
+        system_prompt=case.system_prompt,
+        played_samples=recorder.played_samples,
+        case=case if agent.traits.privileged else None,
+    )
+    failure: Failure | None = None
+    retry = False
+    try:
+        clock.start()
+        await agent.open(session, recorder.receive)
+        await episode.run()
+    except AgentError as error:
+        failure, retry = Failure(kind=error.kind, message=error.message), error.retry
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # an agent is foreign code: its faults are recorded, not raised
+        failure = Failure(kind="agent_exception", message=f"{type(error).__name__}: {error}")
+    finally:
+        try:
+            await agent.close()
+        except Exception as error:
+            recorder.log("close_failed", message=f"{type(error).__name__}: {error}")
+
+    stereo, delivered, cut = recorder.finish()
+    for cue in case.cues:
+        episode.played.setdefault(cue.id, PlayedCue(id=cue.id, reason="episode_ended"))
+    traits = agent.traits
+    record = EpisodeRecord(
+        case=case.id,
+        benchmark=case.benchmark,
+        status="error" if failure else "complete",
+        error=failure,
+        agent=AgentInfo(
+            name=traits.name,
+            version=traits.version,
+            settings=traits.settings,
+            reported=recorder.reported,
+            privileged=traits.privileged,
+        ),
+        clock=clock.kind,
+        policy=policy,
+        placement=traits.placement,
+        system_prompt=case.system_prompt,
+        duration_s=round(stereo.shape[0] / RATE_HZ, 6),
+        cues=tuple(episode.played[cue.id] for cue in case.cues),
+        windows=episode.windows(),
+        onset_s=None if episode.onset_s is None else round(episode.onset_s, 3),
+        transcript=tuple(recorder.pieces) if traits.text else None,
+        sends=Sends(frame_samples=FRAME_SAMPLES, frames=len(recorder.user), late_s=tuple(recorder.late_s)),
+        deliveries=recorder.deliveries(),
+        cut_samples=cut,
+        delivered_audio=f"{case.id}.delivered.flac" if cut else None,
+        events=tuple(recorder.events),
+        workbench=VERSION,
+        started=started,
+    )
+    return Result(record, stereo if stereo.size else None, delivered if cut else None, retry)

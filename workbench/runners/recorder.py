@@ -1,0 +1,253 @@
+"""The recorder: puts what was sent and what came back on one sample clock.
+
+Raw deliveries are kept; the agent channel is derived from them by a declared policy.
+
+placement 'arrival': a chunk starts at its arrival or at the end of the chunk before, whichever is
+later, so bursts that come faster than real time unroll to the pace at which they would be heard.
+placement 'sample_clock': the first chunk is anchored at its arrival and every later one follows it
+without a gap, for transports that count time in samples.
+
+policy 'as_played': at an interruption, audio that was delivered but not yet played is cut (nobody
+heard it) and late chunks of that utterance are dropped. policy 'as_delivered': everything stays
+(the rule of the DuplexSpeechBench-IFEval appendix). The record counts the samples cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.agents.base import FRAME_SAMPLES, AudioOut, Event, Fault, Interrupted, Note, Text, TurnEnd
+from workbench.audio import StreamResampler, to_pcm16
+from workbench.cases import RATE_HZ
+from workbench.episodes import Delivery, LogEvent, Piece, Policy
+
+ONSET_DBFS = -45.0
+ONSET_S = 0.060
+_BLOCK = RATE_HZ // 100
+_LOUD = 32768.0 * 10 ** (ONSET_DBFS / 20)
+_JOIN = int(0.030 * RATE_HZ)
+
+
+@dataclass
+class _Chunk:
+    t_s: float
+    item: str
+    samples: np.ndarray
+    placed: int | None
+    played: int
+
+    @property
+    def end(self) -> int:
+        return 0 if self.placed is None else self.placed + self.played
+
+
+class Recorder:
+    """Collects one episode. `now` gives the session clock in seconds."""
+
+    def __init__(self, now: Callable[[], float], policy: Policy, placement: str):
+        self._now, self.policy, self.placement = now, policy, placement
+        self.user: list[np.ndarray] = []
+        self.late_s: list[float] = []
+        self.pieces: list[Piece] = []
+        self.events: list[LogEvent] = []
+        self.reported: dict = {}
+        self.fault: Fault | None = None
+        self.last_turn_end_s = -1.0
+        self.turn_open = False
+        self._chunks: list[_Chunk] = []
+        self._cursor = 0
+        self._cut_items: set[str] = set()
+        self._loud: list[list[int]] = []
+        self._resampler: tuple[str, int, StreamResampler] | None = None
+
+    # What came back -----------------------------------------------------------------------------
+
+    def receive(self, event: Event) -> None:
+        """Take one event from the agent, stamped with the clock's present time."""
+        t_s = self._now()
+        match event:
+            case AudioOut():
+                self._audio(t_s, event)
+            case Text(text, item):
+                if text and not (self.policy == "as_played" and item and item in self._cut_items):
+                    self.pieces.append(Piece(t_s=round(t_s, 3), text=text, item=item))
+            case Interrupted(item):
+                cut = self._interrupt(round(t_s * RATE_HZ), item)
+                self.turn_open = False
+                self.last_turn_end_s = t_s
+                self.log("interrupted", item=item, cut_samples=cut)
+            case TurnEnd(item):
+                self._flush_resampler(t_s)
+                self.turn_open = False
+                self.last_turn_end_s = t_s
+                self.log("turn_end", item=item)
+            case Note(kind, data):
+                if kind == "reported":
+                    self.reported.update(data)
+                self.log(kind, **data)
+            case Fault(kind=kind, message=message):
+                self.fault = self.fault or event
+                self.log("fault", fault=kind, message=message)
+
+    def log(self, kind: str, **data: object) -> None:
+        self.events.append(LogEvent(t_s=round(self._now(), 3), kind=kind, data=data))
+
+    def _audio(self, t_s: float, event: AudioOut) -> None:
+        samples = event.samples
+        if event.rate_hz != RATE_HZ:
+            samples = self._resampled(t_s, event)
+        if samples.dtype != np.int16:
+            samples = to_pcm16(samples)
+        self.turn_open = True
+        self._place(t_s, event.item, samples)
+
+    def _resampled(self, t_s: float, event: AudioOut) -> np.ndarray:
+        samples = event.samples
+        if samples.dtype == np.int16:
+            samples = samples.astype(np.float32) / 32768.0
+        if self._resampler is None or self._resampler[:2] != (event.item, event.rate_hz):
+            self._flush_resampler(t_s)
+            self._resampler = (event.item, event.rate_hz, StreamResampler(event.rate_hz, RATE_HZ))
+        return self._resampler[2](samples)
+
+    def _flush_resampler(self, t_s: float) -> None:
+        if self._resampler is not None:
+            item, _, stream = self._resampler
+            self._resampler = None
+            self._place(t_s, item, to_pcm16(stream(np.zeros(0, np.float32), last=True)))
+
+    def _place(self, t_s: float, item: str, samples: np.ndarray) -> None:
+        if samples.size == 0:
+            return
+        if self.policy == "as_played" and item and item in self._cut_items:
+            self._chunks.append(_Chunk(t_s, item, samples, None, 0))
+            return
+        arrival = round(t_s * RATE_HZ)
+        anchored = self.placement == "sample_clock" and bool(self._chunks)
+        start = self._cursor if anchored else max(arrival, self._cursor)
+        self._chunks.append(_Chunk(t_s, item, samples, start, samples.size))
+        self._cursor = start + samples.size
+        self._mark_loud(start, samples)
+
+    def _interrupt(self, at: int, item: str) -> int:
+        self._resampler = None
+        if self.policy == "as_delivered":
+            return 0
+        cut = 0
+        for chunk in reversed(self._chunks):
+            if chunk.placed is None or (item and chunk.item != item):
+                continue
+            if chunk.end <= at:
+                break
+            keep = max(0, at - chunk.placed)
+            cut += chunk.played - keep
+            chunk.played = keep
+            if chunk.item:
+                self._cut_items.add(chunk.item)
+        if item:
+            self._cut_items.add(item)
+        self._cursor = max((chunk.end for chunk in self._chunks[-512:]), default=0)
+        self._loud = [[start, min(end, at)] for start, end in self._loud if start < at]
+        return cut
+
+    # What can be asked while it runs -------------------------------------------------------------
+
+    def played_samples(self, item: str) -> int:
+        """Samples of utterance `item` that have been heard by now ('' for all)."""
+        now = round(self._now() * RATE_HZ)
+        return sum(
+            max(0, min(chunk.end, now) - chunk.placed)
+            for chunk in self._chunks
+            if chunk.placed is not None and (not item or chunk.item == item)
+        )
+
+    def drained(self, now_s: float) -> bool:
+        """Whether everything placed so far has been played by `now_s`."""
+        return self._cursor <= round(now_s * RATE_HZ)
+
+    def onset_after(self, time_s: float, now_s: float) -> float | None:
+        """Onset of the first agent speech that is under way at, or begins after, `time_s`.
+
+        Speech is a run of 10 ms blocks above -45 dBFS that lasts at least 60 ms (gaps up to 30 ms
+        bridged). Speech already under way counts from `time_s`. Looks no further than `now_s`.
+        """
+        floor, now = round(time_s * RATE_HZ), round(now_s * RATE_HZ)
+        for start, end in self._loud:
+            start = max(start, floor)
+            if min(end, now) - start >= ONSET_S * RATE_HZ:
+                return start / RATE_HZ
+        return None
+
+    def last_loud_s(self, now_s: float) -> float | None:
+        """End of the last audible agent block played by `now_s`; None when there was none."""
+        now = round(now_s * RATE_HZ)
+        for start, end in reversed(self._loud):
+            if start < now:
+                return min(end, now) / RATE_HZ
+        return None
+
+    def _mark_loud(self, start: int, samples: np.ndarray) -> None:
+        blocks = max(1, samples.size // _BLOCK)
+        whole = samples[: blocks * _BLOCK].astype(np.float32).reshape(blocks, -1)
+        for index in np.flatnonzero(np.sqrt(np.mean(whole * whole, axis=1)) > _LOUD):
+            begin = start + int(index) * _BLOCK
+            if self._loud and begin - self._loud[-1][1] <= _JOIN:
+                self._loud[-1][1] = begin + _BLOCK
+            else:
+                self._loud.append([begin, begin + _BLOCK])
+
+    # What is kept --------------------------------------------------------------------------------
+
+    def finish(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Close the recording.
+
+        Returns
+        -------
+        stereo : int16 (samples, 2); delivered : int16 (samples,), every delivered sample in order;
+        cut : samples delivered that do not stand on the agent channel.
+        """
+        self._flush_resampler(self._now())
+        user = np.concatenate(self.user) if self.user else np.zeros(0, np.int16)
+        # The last frame's answer begins where the user's side ends: one frame of room for it. Under
+        # 'as_delivered' everything is kept, however long it would have gone on playing.
+        room = self._cursor if self.policy == "as_delivered" else min(self._cursor, user.size + FRAME_SAMPLES)
+        length = max(user.size, room)
+        stereo = np.zeros((length, 2), np.int16)
+        stereo[: user.size, 0] = user
+        for chunk in self._chunks:
+            if chunk.placed is None:
+                continue
+            chunk.played = max(0, min(chunk.played, length - chunk.placed))
+            if chunk.played:
+                stereo[chunk.placed : chunk.end, 1] = chunk.samples[: chunk.played]
+        delivered = np.concatenate([c.samples for c in self._chunks]) if self._chunks else np.zeros(0, np.int16)
+        return stereo, delivered, sum(c.samples.size - c.played for c in self._chunks)
+
+    def deliveries(self) -> tuple[Delivery, ...]:
+        return tuple(
+            Delivery(
+                t_s=round(chunk.t_s, 3),
+                item=chunk.item,
+                samples=int(chunk.samples.size),
+                placed=chunk.placed if chunk.played else None,
+                played=int(chunk.played),
+            )
+            for chunk in self._chunks
+        )
+
+
+def replay(deliveries: tuple[Delivery, ...], delivered: np.ndarray, length: int) -> np.ndarray:
+    """Recompute the agent channel from the log: int16 (length,), equal to the recorded one.
+
+    deliveries : as recorded; delivered : int16, every delivered sample in order.
+    """
+    channel = np.zeros(length, np.int16)
+    at = 0
+    for delivery in deliveries:
+        if delivery.placed is not None:
+            channel[delivery.placed : delivery.placed + delivery.played] = delivered[at : at + delivery.played]
+        at += delivery.samples
+    return channel

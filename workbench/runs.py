@@ -1,0 +1,124 @@
+"""A run: a folder that holds everything about one agent on one dataset, and nothing outside it.
+
+    run.json                     the configuration, versions and checksums
+    cases.jsonl                  the cases, copied from the dataset
+    episodes/{case}.rec.json     one record a case (present only when whole)
+    episodes/{case}.stereo.wav   channel 0 user, channel 1 agent
+    spans/{settings}.parquet     speech spans of every channel, by detector settings
+    scores/                      measurements, verdicts, score.json
+    judgements/{judge}/          what judges said, one file a judge
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from workbench import episodes
+from workbench.cases import Case, Record
+from workbench.datasets import CASES, describe, parse_cases
+from workbench.episodes import EpisodeRecord, Policy
+from workbench.errors import InputError
+from workbench.files import read_json, sha256_of, write_json
+
+FORMAT = 1
+META = "run.json"
+
+
+class RunMeta(Record):
+    """What a run says of itself; never a key, never a path outside the run."""
+
+    format: int = FORMAT
+    benchmark: str
+    dataset: dict[str, Any]
+    agent: dict[str, Any]
+    clock: str
+    policy: Policy
+    workbench: str
+    platform: dict[str, str] = {}
+    started: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A loaded run. Records are read on demand, so a run of any size is cheap to open."""
+
+    folder: Path
+    meta: RunMeta
+    cases: dict[str, Case]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def episodes(self) -> Path:
+        return self.folder / "episodes"
+
+    @property
+    def scores(self) -> Path:
+        return self.folder / "scores"
+
+    @property
+    def spans(self) -> Path:
+        return self.folder / "spans"
+
+    @property
+    def judgements(self) -> Path:
+        return self.folder / "judgements"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return sha256_of(self.folder / CASES)
+
+    def recorded(self) -> list[str]:
+        """Ids of the cases that have a record, in dataset order."""
+        return [case_id for case_id in self.cases if episodes.record_path(self.episodes, case_id).exists()]
+
+    def record(self, case_id: str) -> EpisodeRecord:
+        """The record of one case.
+
+        Raises
+        ------
+        InputError : no such case in the run, not recorded yet, or an unreadable record.
+        """
+        if case_id not in self.cases:
+            raise InputError(f"{self.folder}: the run has no case {case_id!r}; see {self.folder / CASES}.")
+        return episodes.load_record(episodes.record_path(self.episodes, case_id))
+
+    def records(self) -> Iterator[EpisodeRecord]:
+        for case_id in self.recorded():
+            yield self.record(case_id)
+
+
+def load_run(folder: str | Path) -> Run:
+    """Open a run folder, finished or still being written.
+
+    Raises
+    ------
+    InputError : not a run folder, unreadable run.json, or bad cases (each named).
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give the folder that `workbench run --out` wrote.")
+    if not (folder / META).exists():
+        hint = " It is a dataset: run an agent on it first." if (folder / "dataset.json").exists() else ""
+        raise InputError(f"{folder} holds no {META}, so it is not a run.{hint}")
+    try:
+        meta = RunMeta.model_validate(read_json(folder / META))
+    except ValidationError as error:
+        raise InputError(f"{folder / META}: {describe(error)}.") from None
+    cases, problems = parse_cases(folder / CASES)
+    if problems:
+        raise InputError(problems[0] + (f" ({len(problems) - 1} more like it)" if len(problems) > 1 else ""))
+    return Run(folder, meta, {case.id: case for case in cases})
+
+
+def save_meta(folder: Path, meta: RunMeta) -> None:
+    write_json(folder / META, json.loads(meta.model_dump_json()))

@@ -1,0 +1,210 @@
+"""Scoring a run: recordings -> spans (cached) -> measurements -> verdicts.
+
+Audio is read only where spans are missing. Spans are kept beside the run, in a file named by the
+detector settings; an episode that was recorded again is detected again. Nothing after measuring
+reads audio.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from workbench import benchmarks, episodes
+from workbench.episodes import EpisodeRecord, record_path
+from workbench.errors import InputError
+from workbench.files import read_json, write_atomically, write_json
+from workbench.progress import meter
+from workbench.runs import Run
+from workbench.vad import VadSettings, detect
+from workbench.version import SCORER, VERSION
+
+CHANNELS = ("user", "agent")
+_FLUSH_EVERY = 200
+MEASUREMENTS, VERDICTS, SCORE = "measurements.parquet", "verdicts.parquet", "score.json"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What scoring gave: the two tables, and sentences about recordings that could not be used."""
+
+    measurements: pd.DataFrame
+    verdicts: pd.DataFrame
+    problems: list[str]
+
+
+class SpanStore:
+    """Spans of one run under one detector setting.
+
+    One row a channel: case, channel, identity (of the episode's record), spans (list of [start_s,
+    end_s]).
+    """
+
+    def __init__(self, run: Run, settings: VadSettings):
+        self.path = run.spans / f"{settings.key()}.parquet"
+        self.settings = settings
+        self._rows: dict[tuple[str, str], tuple[str, np.ndarray]] = {}
+        if self.path.exists():
+            try:
+                frame = pd.read_parquet(self.path)
+                for row in frame.itertuples():
+                    spans = np.array([list(pair) for pair in row.spans], float).reshape(-1, 2)
+                    self._rows[row.case, row.channel] = (row.identity, spans)
+            except (OSError, ValueError, AttributeError):
+                self._rows = {}  # a damaged cache is made anew
+
+    def get(self, case_id: str, identity: str) -> dict[str, np.ndarray] | None:
+        found = {channel: self._rows.get((case_id, channel)) for channel in CHANNELS}
+        if any(entry is None or entry[0] != identity for entry in found.values()):
+            return None
+        return {channel: entry[1] for channel, entry in found.items()}
+
+    def put(self, case_id: str, channel: str, identity: str, spans: np.ndarray) -> None:
+        self._rows[case_id, channel] = (identity, spans)
+
+    def save(self) -> None:
+        rows = [
+            {"case": case, "channel": channel, "identity": identity, "spans": spans.tolist()}
+            for (case, channel), (identity, spans) in sorted(self._rows.items())
+        ]
+        _write_table(self.path, pd.DataFrame(rows, columns=["case", "channel", "identity", "spans"]))
+        write_json(self.path.with_suffix(".json"), self.settings.model_dump())
+
+
+def _write_table(path, frame: pd.DataFrame) -> None:
+    write_atomically(path, lambda part: frame.to_parquet(part, index=False))
+
+
+def identity_of(run: Run, case_id: str) -> str:
+    """Names one recording of a case: the checksum of its record."""
+    return hashlib.sha256(record_path(run.episodes, case_id).read_bytes()).hexdigest()[:16]
+
+
+def find_spans(
+    run: Run, settings: VadSettings, workers: int | None = None
+) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:
+    """Spans of every recorded case: case -> channel -> float (n, 2); and case -> why there are none.
+
+    Memory stays flat: a few recordings are held at a time. Interrupted, it goes on where it was.
+    """
+    store = SpanStore(run, settings)
+    found: dict[str, dict[str, np.ndarray]] = {}
+    faults: dict[str, str] = {}
+    todo: dict[str, EpisodeRecord] = {}
+    identities: dict[str, str] = {}
+    for case_id in run.recorded():
+        identities[case_id] = identity_of(run, case_id)
+        kept = store.get(case_id, identities[case_id])
+        if kept is not None:
+            found[case_id] = kept
+            continue
+        try:
+            record = run.record(case_id)
+        except InputError as error:
+            faults[case_id] = str(error)
+            continue
+        if record.status == "complete":
+            todo[case_id] = record
+
+    def channels() -> Iterator[tuple[str, np.ndarray, int]]:
+        for case_id, record in todo.items():
+            try:
+                stereo = episodes.load_audio(run.episodes, record)
+            except InputError as error:
+                faults[case_id] = str(error)
+                continue
+            for index, channel in enumerate(CHANNELS):
+                yield f"{case_id}/{channel}", stereo[:, index], 24_000
+
+    if todo:
+        with meter("finding speech", 2 * len(todo)) as progress:
+            try:
+                for count, (name, spans) in enumerate(detect(channels(), settings, workers), start=1):
+                    case_id, channel = name.rsplit("/", 1)
+                    store.put(case_id, channel, identities[case_id], spans)
+                    found.setdefault(case_id, {})[channel] = spans
+                    if count % _FLUSH_EVERY == 0:
+                        store.save()
+                    progress.step()
+            finally:
+                store.save()
+    return found, faults
+
+
+def measure_run(
+    run: Run, settings: VadSettings | None = None, workers: int | None = None
+) -> tuple[pd.DataFrame, list[str]]:
+    """One row a measurement for every case of the run, those without a recording included."""
+    benchmark = benchmarks.get(run.meta.benchmark)
+    spans, faults = find_spans(run, settings or VadSettings(), workers)
+    recorded = set(run.recorded())
+    rows: list[dict[str, Any]] = []
+    none = np.empty((0, 2))
+    for case_id, case in run.cases.items():
+        if case_id not in recorded:
+            rows += benchmark.unmeasured(case, "not_recorded")
+        elif case_id in faults:
+            rows += benchmark.unmeasured(case, "no_audio")
+        else:
+            both = spans.get(case_id, {"user": none, "agent": none})
+            rows += benchmark.measure(case, run.record(case_id), both["user"], both["agent"])
+    return pd.DataFrame(rows), [f"case {case_id}: {fault}" for case_id, fault in faults.items()]
+
+
+def score_run(
+    run: Run,
+    settings: VadSettings | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    workers: int | None = None,
+) -> Scored:
+    """Score a run and write scores/ (measurements and verdicts as Parquet and CSV, score.json)."""
+    settings = settings or VadSettings()
+    benchmark = benchmarks.get(run.meta.benchmark)
+    measurements, problems = measure_run(run, settings, workers)
+    limits = dict(benchmark.defaults) | dict(thresholds or {})
+    verdicts = benchmark.verdicts(measurements, limits)
+    for name, frame in ((MEASUREMENTS, measurements), (VERDICTS, verdicts)):
+        _write_table(run.scores / name, frame)
+        write_atomically((run.scores / name).with_suffix(".csv"), lambda part, f=frame: f.to_csv(part, index=False))
+    write_json(
+        run.scores / SCORE,
+        {
+            "workbench": VERSION,
+            "scorer": SCORER,
+            "vad": settings.model_dump() | {"key": settings.key()},
+            "thresholds": limits,
+            "cases": len(run.cases),
+            "verdicts": {str(word): int(n) for word, n in verdicts["verdict"].value_counts().items()},
+            "problems": problems,
+        },
+    )
+    return Scored(measurements, verdicts, problems)
+
+
+def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """Measurements, verdicts and score.json of a scored run.
+
+    Raises
+    ------
+    InputError : the run has not been scored, or by another version of the scorer.
+    """
+    if not (run.scores / SCORE).exists():
+        raise InputError(f"{run.folder} has not been scored; run `workbench score {run.folder}` first.")
+    score = read_json(run.scores / SCORE)
+    if score.get("scorer") != SCORER:
+        raise InputError(
+            f"{run.folder} was scored by version {score.get('scorer')!r} of the scorer and this is {SCORER!r}; "
+            f"run `workbench score {run.folder}` again."
+        )
+    return pd.read_parquet(run.scores / MEASUREMENTS), pd.read_parquet(run.scores / VERDICTS), score
+
+
+def summary_line(verdicts: pd.DataFrame) -> str:
+    counts = verdicts["verdict"].value_counts()
+    return json.dumps({word: int(counts.get(word, 0)) for word in ("pass", "fail", "unmeasurable")})
