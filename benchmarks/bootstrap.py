@@ -19,7 +19,7 @@ import numpy as np
 
 from workbench.analysis.statistics import cluster_bootstrap_sums, resample_counts, slice_sums
 
-GOAL_RATIO = 10.0
+GOAL_RATIO = 5.0
 GOAL_SECONDS = 5.0
 N_SYSTEMS = 6
 N_ROLES, N_PROBES, N_INSTANCES = 8, 6, 5
@@ -58,7 +58,7 @@ def build_slices(cases) -> tuple[np.ndarray, list[tuple]]:
 def build_differences(sums, names) -> list[tuple[int, int]]:
     """Entailment gaps (L1 - L2) of each system and role, and every two systems overall."""
     index = {name: place for place, name in enumerate(names)}
-    roles = [None] + sorted({role for _, _, role in names if role})
+    roles = [None, *sorted({role for _, _, role in names if role})]
     gaps = [
         (sums.column(system, index["L1", None, role]), sums.column(system, index["L2", None, role]))
         for system in range(N_SYSTEMS)
@@ -109,9 +109,7 @@ def main() -> int:
     sums = slice_sums(passed, slices, conversations)
     differences = build_differences(sums, names)
     tops = (sums.numerators, sums.denominators)
-    cluster_bootstrap_sums(
-        *tops, differences=differences, n_resamples=options.resamples, seed=options.seed
-    )
+    cluster_bootstrap_sums(*tops, differences=differences, n_resamples=options.resamples, seed=options.seed)
     vectorised_s = time.perf_counter() - start
 
     start = time.perf_counter()

@@ -101,15 +101,29 @@ def test_probabilities_agree_within_the_stated_rounding(clips):
         assert np.abs(values - reference).max() < silero.ROUNDING, name
 
 
-def test_a_doubtful_window_is_settled_by_the_official_model(clips):
+def test_a_doubtful_window_is_settled_by_the_official_model(monkeypatch, clips):
     samples = clips["ends in speech"]
-    exact, ours = silero.official_probabilities(samples), silero.window_probabilities(samples)
-    at = 7
-    wrong = ours.copy()
-    wrong[at] += 0.4 * silero.ROUNDING
-    settled = silero.settle(samples, wrong, (float(exact[at]),))
-    assert np.array_equal(settled[: at + 1], exact[: at + 1])
-    assert silero.settle(samples, wrong, (2.0,)) is wrong
+    exact = silero.official_probabilities(samples)
+    at = int(np.argmax(exact >= 0.5))  # the onset: its side of the threshold moves the span's start
+    settings = VadSettings(threshold=float(exact[at]))
+    assert silero.doubtful_windows(exact, (settings.threshold, settings.exit_threshold)).tolist() == [at]
+
+    def spans_if_off_by(share: float) -> np.ndarray:
+        off = exact.copy()
+        off[at] += share * silero.ROUNDING
+        monkeypatch.setattr(silero, "window_probabilities", lambda _: off)
+        return one(samples, settings=settings)
+
+    start_s = max(0.0, at * 512 / RATE_HZ - 0.03)
+    assert spans_if_off_by(-0.5)[0, 0] == spans_if_off_by(0.5)[0, 0] == pytest.approx(start_s)
+    assert spans_if_off_by(-1.5)[0, 0] > start_s  # beyond the stated rounding nothing is settled
+
+
+def test_the_official_model_is_not_asked_where_no_span_depends_on_it(monkeypatch):
+    values = np.array([0.9, 0.9, 0.9, 0.9, 0.50001, 0.9, 0.9, 0.0, 0.0, 0.0, 0.0], np.float32)
+    monkeypatch.setattr(silero, "window_probabilities", lambda _: values)
+    monkeypatch.setattr(silero, "official_probabilities", lambda _: pytest.fail("asked"))
+    assert len(one(np.zeros(512 * len(values), np.float32))) == 1
 
 
 def test_another_model_falls_back_to_the_library_s_sequence_model(monkeypatch, clips):
@@ -130,7 +144,7 @@ levels = st.sampled_from([0.0, 0.005, 0.01, 0.1, 0.2, 0.35, 0.4, 0.5, 0.6, 0.9, 
     short_by=st.integers(0, 511),
     settings=st.builds(
         VadSettings,
-        threshold=st.sampled_from([0.01, 0.1, 0.16, 0.35, 0.5, 0.9]),
+        threshold=st.sampled_from([0.02, 0.1, 0.16, 0.35, 0.5, 0.9]),
         min_speech_ms=st.integers(0, 200),
         min_silence_ms=st.integers(0, 200),
         speech_pad_ms=st.integers(0, 200),
@@ -236,7 +250,7 @@ def test_settings_are_checked_and_keyed():
     assert VadSettings().key() == VadSettings().key() != VadSettings(threshold=0.4).key()
     assert VadSettings(detector="energy").key() != VadSettings().key()
     assert VadSettings(threshold=0.1).exit_threshold == 0.01
-    for wrong in ({"threshold": 0.0}, {"threshold": 1.0}, {"min_speech_ms": -1}, {"thresh": 0.5}):
+    for wrong in ({"threshold": 0.01}, {"threshold": 1.0}, {"min_speech_ms": -1}, {"thresh": 0.5}):
         with pytest.raises(ValueError):
             VadSettings(**wrong)
 

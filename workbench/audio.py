@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -111,18 +113,63 @@ def resample(samples: np.ndarray, from_hz: int, to_hz: int) -> np.ndarray:
     return soxr.resample(samples, from_hz, to_hz).astype(np.float32)
 
 
-class StreamResampler:
-    """Resample a stream chunk by chunk without drift or seams.
+LOOK_AHEAD_S = 0.0025
+"""How far `StreamResampler` looks ahead."""
 
-    The filter keeps its state between chunks; `last=True` flushes what it still holds. Resampling
-    each chunk alone would lose or add a fraction of a sample at every seam.
+
+class StreamResampler:
+    """Resample a stream chunk by chunk without drift or seams, looking ahead by only 2.5 ms.
+
+    soxr's streaming filters hold audio back in blocks (35 ms from 24 to 16 kHz, 66 ms from 24 to
+    8 kHz), which would be counted as an agent's latency; a short windowed sinc does not.
+
+    live : give every chunk its full share at once (480 samples at 24 kHz become exactly 160 at
+        8 kHz), the whole stream being 2.5 ms late. Otherwise samples keep their times, the last
+        2.5 ms are held back until more comes, and `last=True` flushes them.
     """
 
-    def __init__(self, from_hz: int, to_hz: int):
+    def __init__(self, from_hz: int, to_hz: int, live: bool = False):
         self.from_hz, self.to_hz = from_hz, to_hz
-        self._stream = None if from_hz == to_hz else soxr.ResampleStream(from_hz, to_hz, 1, dtype="float32")
+        common = math.gcd(from_hz, to_hz)
+        self._up, self._down = to_hz // common, from_hz // common
+        self._half = math.ceil(LOOK_AHEAD_S * from_hz)
+        # The samples before the first are silence; a live stream begins with the delay as well.
+        self._waiting = np.zeros(self._half * (2 if live else 1), np.float32)
+        self._first = -self._half
+        self._taken = self._half if live else 0
+        self._given = 0
 
     def __call__(self, chunk: np.ndarray, last: bool = False) -> np.ndarray:
-        if self._stream is None:
+        """float32 (samples,) at `from_hz` to float32 (samples,) at `to_hz`."""
+        if self.from_hz == self.to_hz:
             return chunk
-        return self._stream.resample_chunk(np.ascontiguousarray(chunk, dtype=np.float32), last=last)
+        self._taken += chunk.size
+        tail = np.zeros(self._half + 1 if last else 0, np.float32)
+        self._waiting = np.concatenate([self._waiting, chunk.astype(np.float32, copy=False), tail])
+        # Output j lies at input time j * down / up and needs `half` input samples to either side.
+        reach = self._taken if last else self._taken - self._half
+        positions = np.arange(self._given, max(self._given, -(-reach * self._up // self._down))) * self._down
+        self._given += positions.size
+        if positions.size == 0:
+            return np.zeros(0, np.float32)
+        weights = _filters(self.from_hz, self.to_hz)
+        nearest = positions // self._up - self._half - self._first
+        windows = np.lib.stride_tricks.sliding_window_view(self._waiting, weights.shape[1])[nearest]
+        out = np.einsum("ij,ij->i", windows, weights[positions % self._up])
+        # What no later output can need is let go.
+        done = self._given * self._down // self._up - self._half - self._first
+        self._waiting, self._first = self._waiting[done:], self._first + done
+        return out
+
+
+@functools.lru_cache(maxsize=32)
+def _filters(from_hz: int, to_hz: int) -> np.ndarray:
+    """Windowed-sinc weights, one row a phase: float32 (to_hz / gcd, taps), each row summing to 1."""
+    up = to_hz // math.gcd(from_hz, to_hz)
+    half = math.ceil(LOOK_AHEAD_S * from_hz)
+    # Tap t of phase r weighs the input sample that lies (t - half) samples after the nearest one.
+    offset = np.arange(-half, half + 1)[None, :] - np.arange(up)[:, None] / up
+    cutoff_hz = min(from_hz, to_hz) / 2 - 1 / LOOK_AHEAD_S
+    window = np.i0(8.0 * np.sqrt(np.clip(1 - (offset / half) ** 2, 0, 1))) * (np.abs(offset) <= half)
+    weights = np.sinc(2 * cutoff_hz / from_hz * offset) * window
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)

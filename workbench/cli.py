@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -85,10 +86,11 @@ def build(
 def author(
     benchmark: Annotated[str, typer.Argument(help="Which benchmark, such as ifeval.")],
     out: Annotated[Path, typer.Option(help="Folder for the new scripts; give it to `build --scripts`.")],
-    model: Annotated[str, typer.Option(help="Model at an OpenAI-compatible chat endpoint.")],
+    model: Annotated[str, typer.Option(help="Model at an OpenAI-compatible chat endpoint; shipped copies ours.")],
     base_url: Annotated[
-        str | None, typer.Option(help="The endpoint (default: OpenAI's); key in OPENAI_API_KEY.")
+        str | None, typer.Option(help="The endpoint (default: OpenAI's, with the key in OPENAI_API_KEY).")
     ] = None,
+    key_env: Annotated[str | None, typer.Option(help="Environment variable that holds another endpoint's key.")] = None,
     concurrency: Annotated[int, typer.Option(help="Requests at a time.")] = 4,
     limit: Annotated[int | None, typer.Option(help="At most so many conversations.")] = None,
     temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 1.0,
@@ -102,7 +104,13 @@ def author(
     if benchmark != "ifeval":
         raise InputError(f"New scripts can be written for ifeval; {benchmark!r} has no author.")
     outcome = author_scripts(
-        out, model=model, base_url=base_url, concurrency=concurrency, limit=limit, temperature=temperature
+        out,
+        model=model,
+        base_url=base_url,
+        key_env=key_env,
+        concurrency=concurrency,
+        limit=limit,
+        temperature=temperature,
     )
     print(f"{outcome.written} written, {outcome.kept} kept from before, {len(outcome.problems)} refused, in {out}")
     if outcome.problems:
@@ -132,10 +140,8 @@ def validate(
         chosen = benchmarks.get(loaded.header.benchmark)
         expected = loaded.header.cases >= 0.9 * chosen.cases if full is None else full
         problems = [*loaded.problems]
-        if loaded.header.cases != len(loaded.cases) and not problems:
-            problems.append(
-                f"{dataset}: the header announces {loaded.header.cases} cases and {len(loaded.cases)} are there; rebuild."
-            )
+        if not problems:
+            problems += datasets.check_manifest(loaded)
         problems += chosen.validate_authored() + chosen.validate(loaded, expected) + datasets.check_audio(loaded)
         report = {
             "cases": len(loaded.cases),
@@ -325,15 +331,40 @@ def _root(
 ) -> None: ...
 
 
+# Commands of modules that take seconds to import: loaded only when called, or for the list of help.
+_ELSEWHERE = {
+    "judge": "workbench.judges.commands:judge",
+    "judge-check": "workbench.judges.commands:judge_check",
+    "serve": "workbench.agents.serve_command:serve",
+}
+
+
+def _register_elsewhere(arguments: list[str]) -> None:
+    called = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, target in _ELSEWHERE.items():
+        if called in (None, name):
+            module, _, function = target.partition(":")
+            app.command(name)(getattr(import_module(module), function))
+
+
 def main() -> None:
+    _register_elsewhere(sys.argv[1:])
     try:
         app()
     except InputError as error:
         problems = error.problems if isinstance(error, ProblemsFound) else [str(error)]
         _complain(problems)
         raise SystemExit(2) from None
+    except SystemExit as left:
+        # typer turns Ctrl-C into an exit of its own, without a word.
+        if isinstance(getattr(left.__context__, "__cause__", None), KeyboardInterrupt):
+            err.print("Interrupted. What was finished is kept; the same command goes on from there.")
+        raise
     except KeyboardInterrupt:
         err.print("Interrupted. What was finished is kept; the same command goes on from there.")
         raise SystemExit(130) from None
     except BrokenPipeError:
         raise SystemExit(0) from None
+    except (FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        _complain([f"{error.filename}: {error.strerror}; give another path, or mend this one."])
+        raise SystemExit(2) from None

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from workbench import audio
-from workbench.cases import RATE_HZ, Case, Record
+from workbench.cases import RATE_HZ, Case, Cue, Record
 from workbench.errors import InputError
 from workbench.files import read_json, sha256_of, write_json, write_text
 
@@ -55,15 +55,33 @@ class Dataset:
                     f"{self.folder}: case {case.id} has no audio (the dataset was built with --no-audio); "
                     "build it again without that option."
                 )
-            path = self.folder / cue.audio.path
-            samples = audio.to_pcm16(audio.read_mono(path, RATE_HZ))
-            if samples.size != cue.audio.samples:
-                raise InputError(
-                    f"{path} holds {samples.size} samples and the manifest says {cue.audio.samples}; "
-                    "rebuild the dataset."
-                )
-            clips[cue.id] = samples
+            clips[cue.id] = audio.to_pcm16(_read_clip(self.folder, case, cue))
         return clips
+
+
+def _read_clip(folder: Path, case: Case, cue: Cue) -> np.ndarray:
+    """A cue's clip, float32 (samples,), which must be the one the manifest names.
+
+    Raises
+    ------
+    InputError : missing, leading out of the folder, changed, unreadable, or of the wrong kind.
+    """
+    ref, path = cue.audio, folder / cue.audio.path
+    if not path.exists():
+        raise InputError(f"{path} is missing (case {case.id}, cue {cue.id}); rebuild the dataset.")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{path} leads out of the dataset folder; copy the file in.")
+    samples = audio.read_mono(path, RATE_HZ)
+    if samples.size != ref.samples:
+        raise InputError(
+            f"{path} holds {samples.size} samples and the manifest says {ref.samples}; rebuild the dataset."
+        )
+    if sha256_of(path) != ref.sha256:
+        raise InputError(
+            f"{path} has changed since it was built: its sha256 is not the manifest's {ref.sha256[:12]}...; "
+            "rebuild the dataset."
+        )
+    return samples
 
 
 def describe(error: ValidationError) -> str:
@@ -133,6 +151,17 @@ def load(folder: Path) -> Dataset:
     return Dataset(folder, header, tuple(cases), tuple(problems))
 
 
+def check_manifest(dataset: Dataset) -> list[str]:
+    """Whether `cases.jsonl` is the file that the header was written for."""
+    path, header = dataset.folder / CASES, dataset.header
+    if sha256_of(path) == header.fingerprint:
+        return []
+    return [
+        f"{path} is not the one that {HEADER} was written for: its sha256 is not the fingerprint "
+        f"{header.fingerprint[:12]}... ({header.cases} cases there, {len(dataset.cases)} here); rebuild the dataset."
+    ]
+
+
 def check_audio(dataset: Dataset) -> list[str]:
     """Every referenced clip present, unchanged, mono, 24 kHz, readable: a sentence for each that is not."""
     problems: list[str] = []
@@ -150,22 +179,8 @@ def check_audio(dataset: Dataset) -> list[str]:
                     )
                 continue
             done[ref.path] = ref.sha256
-            path = dataset.folder / ref.path
             try:
-                if not path.exists():
-                    raise InputError(f"{path} is missing (case {case.id}, cue {cue.id}); rebuild the dataset.")
-                if path.is_symlink() and not path.resolve().is_relative_to(dataset.folder.resolve()):
-                    raise InputError(f"{path} leads out of the dataset folder; copy the file in.")
-                samples = audio.read_mono(path, RATE_HZ)
-                if sha256_of(path) != ref.sha256:
-                    raise InputError(
-                        f"{path} has changed since it was built: its sha256 is not the manifest's "
-                        f"{ref.sha256[:12]}...; rebuild the dataset."
-                    )
-                if samples.size != ref.samples:
-                    raise InputError(
-                        f"{path} holds {samples.size} samples and the manifest says {ref.samples}; rebuild the dataset."
-                    )
+                _read_clip(dataset.folder, case, cue)
             except InputError as error:
                 problems.append(str(error))
     return problems

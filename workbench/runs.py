@@ -12,11 +12,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -26,6 +26,9 @@ from workbench.datasets import CASES, describe, parse_cases
 from workbench.episodes import EpisodeRecord, Policy
 from workbench.errors import InputError
 from workbench.files import read_json, sha256_of, write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 1
 META = "run.json"
@@ -76,6 +79,41 @@ class Run:
     @cached_property
     def fingerprint(self) -> str:
         return sha256_of(self.folder / CASES)
+
+    @property
+    def benchmark(self):
+        """The functions of this run's benchmark (`workbench.benchmarks.base.Benchmark`)."""
+        from workbench import benchmarks
+
+        return benchmarks.get(self.meta.benchmark)
+
+    @property
+    def measurements(self) -> pd.DataFrame:
+        """The stored measurements, one row a measured event.
+
+        Raises
+        ------
+        InputError : the run has not been scored.
+        """
+        from workbench.scoring import load_scores
+
+        return load_scores(self)[0]
+
+    def verdicts(self, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
+        """Verdicts with their evidence, decided now from the stored measurements.
+
+        thresholds : those that differ from the defaults. No audio is read.
+        """
+        limits = dict(self.benchmark.defaults) | dict(thresholds or {})
+        unknown = set(limits) - set(self.benchmark.defaults)
+        if unknown:
+            known = ", ".join(self.benchmark.defaults)
+            raise InputError(f"There is no threshold {sorted(unknown)[0]!r}; thresholds are {known}.")
+        return self.benchmark.verdicts(self.measurements, limits)
+
+    def tables(self, thresholds: Mapping[str, float] | None = None) -> dict[str, pd.DataFrame]:
+        """The benchmark's tables by name, with counts and intervals."""
+        return self.benchmark.tables(self.measurements, self.verdicts(thresholds))
 
     def recorded(self) -> list[str]:
         """Ids of the cases that have a record, in dataset order."""

@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from workbench import benchmarks, episodes
-from workbench.episodes import EpisodeRecord, record_path
+from workbench.cases import RATE_HZ
+from workbench.episodes import record_path
 from workbench.errors import InputError
 from workbench.files import read_json, write_atomically, write_json
 from workbench.progress import meter
@@ -96,31 +97,25 @@ def find_spans(
     store = SpanStore(run, settings)
     found: dict[str, dict[str, np.ndarray]] = {}
     faults: dict[str, str] = {}
-    todo: dict[str, EpisodeRecord] = {}
-    identities: dict[str, str] = {}
-    for case_id in run.recorded():
-        identities[case_id] = identity_of(run, case_id)
-        kept = store.get(case_id, identities[case_id])
+    identities = {case_id: identity_of(run, case_id) for case_id in run.recorded()}
+    for case_id, identity in identities.items():
+        kept = store.get(case_id, identity)
         if kept is not None:
             found[case_id] = kept
-            continue
-        try:
-            record = run.record(case_id)
-        except InputError as error:
-            faults[case_id] = str(error)
-            continue
-        if record.status == "complete":
-            todo[case_id] = record
+    todo = [case_id for case_id in identities if case_id not in found]
 
     def channels() -> Iterator[tuple[str, np.ndarray, int]]:
-        for case_id, record in todo.items():
+        for case_id in todo:
             try:
+                record = run.record(case_id)
+                if record.status != "complete":
+                    continue
                 stereo = episodes.load_audio(run.episodes, record)
             except InputError as error:
                 faults[case_id] = str(error)
                 continue
             for index, channel in enumerate(CHANNELS):
-                yield f"{case_id}/{channel}", stereo[:, index], 24_000
+                yield f"{case_id}/{channel}", stereo[:, index], RATE_HZ
 
     if todo:
         with meter("finding speech", 2 * len(todo)) as progress:

@@ -7,8 +7,8 @@ model's own weights, and the recurrence over a block in one call. The discrete F
 which the model stores as a convolution, is done as one.
 
 The results differ from the official ones only by float rounding: at most 6e-5 was seen, on very
-quiet speech, as for the library's own sequence model. `official_probabilities` settles the rare
-window where that could matter. Importing the library sets torch to one thread in this process;
+quiet speech, as for the library's own sequence model. `settle` takes the official ones for the
+rare channel where that could move a span. Importing the library sets torch to one thread in this process;
 run several channels in threads instead.
 """
 
@@ -67,16 +67,18 @@ def official_probabilities(audio: np.ndarray) -> np.ndarray:
     return np.array(values, np.float32)
 
 
-def settle(audio: np.ndarray, probabilities: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
-    """Replace probabilities that are too close to a decision level by the official ones.
+def doubtful_windows(probabilities: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
+    """Indices of the windows so near a decision level that rounding could move them across it."""
+    distance = np.abs(probabilities[:, None].astype(np.float64) - np.array(levels)).min(axis=1)
+    return np.flatnonzero(distance < ROUNDING)
 
-    Arguments and result as in `window_probabilities`. The model is causal, so the official one runs
-    only up to the last doubtful window.
+
+def settle(audio: np.ndarray, probabilities: np.ndarray, doubtful: np.ndarray) -> np.ndarray:
+    """Replace the probabilities up to the last doubtful window by the official ones.
+
+    The model is causal, so it need not run beyond. Arguments and result as above.
     """
-    doubtful = np.abs(probabilities[:, None] - np.array(levels)).min(axis=1) < ROUNDING
-    if not doubtful.any():
-        return probabilities
-    upto = int(np.flatnonzero(doubtful)[-1]) + 1
+    upto = int(doubtful[-1]) + 1
     settled = probabilities.copy()
     settled[:upto] = official_probabilities(audio[: upto * WINDOW_SAMPLES])
     return settled
@@ -124,8 +126,13 @@ class _Blocks:
         weights = {name.removeprefix("_model."): value.detach() for name, value in weights.items()}
         # Row 0 of the stored transform is the cosine of frequency 0, that is the window itself.
         self.taper = weights["stft.forward_basis_buffer"][0, 0].clone()
+        # Frequencies come last out of the transform; as "channels last" images they need no transposing.
         self.convolutions = [
-            (weights[f"encoder.{i}.reparam_conv.weight"], weights[f"encoder.{i}.reparam_conv.bias"], stride)
+            (
+                weights[f"encoder.{i}.reparam_conv.weight"][:, :, None].contiguous(memory_format=torch.channels_last),
+                weights[f"encoder.{i}.reparam_conv.bias"],
+                stride,
+            )
             for i, stride in enumerate(_STRIDES)
         ]
         self.recurrent = torch.nn.LSTM(128, 128, batch_first=True).requires_grad_(False)
@@ -154,7 +161,7 @@ class _Blocks:
         from torch.nn import functional
 
         framed = functional.pad(windows, (0, _CONTEXT_SAMPLES), "reflect").unfold(1, _SPECTRUM_SAMPLES, _HOP_SAMPLES)
-        features = torch.fft.rfft(framed * self.taper).abs().transpose(1, 2)
+        features = torch.fft.rfft(framed * self.taper).abs()[:, None].permute(0, 3, 1, 2)
         for weight, bias, stride in self.convolutions:
-            features = functional.conv1d(features, weight, bias, stride, padding=1).relu_()
-        return features[:, :, 0]
+            features = functional.conv2d(features, weight, bias, (1, stride), padding=(0, 1)).relu_()
+        return features[:, :, 0, 0]

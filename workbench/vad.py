@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ class VadSettings(BaseModel):
     """How speech is found. All else is as the library has it.
 
     `threshold` opens a silero span; it closes below `exit_threshold` for `min_silence_ms`. The
-    threshold may not go under 0.01, where the library's exit threshold would exceed it.
+    threshold may not go under 0.02, since the library's exit threshold is never under 0.01.
     The energy gate opens at the channel's noise level (10th percentile of its 10 ms frames) plus
     `energy_above_noise_db`, but never under `energy_floor_dbfs`, so digital silence stays silent,
     and never less than `energy_below_speech_db` under the channel's speech level (95th percentile),
@@ -47,7 +48,7 @@ class VadSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     detector: Literal["silero", "energy"] = "silero"
-    threshold: float = Field(default=0.5, ge=0.01, lt=1)
+    threshold: float = Field(default=0.5, ge=0.02, lt=1)
     min_speech_ms: int = Field(default=90, ge=0)
     min_silence_ms: int = Field(default=90, ge=0)
     speech_pad_ms: int = Field(default=30, ge=0)
@@ -148,8 +149,22 @@ def spans_from_probabilities(probabilities: np.ndarray, n_samples: int, settings
 
 def _silero(at_16k: np.ndarray, settings: VadSettings) -> np.ndarray:
     found = silero.window_probabilities(at_16k)
-    settled = silero.settle(at_16k, found, (settings.threshold, settings.exit_threshold))
-    return spans_from_probabilities(settled, len(at_16k), settings)
+    doubtful = silero.doubtful_windows(found, (settings.threshold, settings.exit_threshold))
+    if len(doubtful) and not _same_either_way(found, doubtful, len(at_16k), settings):
+        found = silero.settle(at_16k, found, doubtful)
+    return spans_from_probabilities(found, len(at_16k), settings)
+
+
+def _same_either_way(found: np.ndarray, doubtful: np.ndarray, n_samples: int, settings: VadSettings) -> bool:
+    """Whether the spans stay as they are on whichever side of their level the doubtful windows fall."""
+    if len(doubtful) > 4:
+        return False  # too many combinations; asking the official model is as quick
+    seen = set()
+    for sides in product((-silero.ROUNDING, silero.ROUNDING), repeat=len(doubtful)):
+        moved = found.astype(np.float64)
+        moved[doubtful] += sides
+        seen.add(spans_from_probabilities(moved, n_samples, settings).tobytes())
+    return len(seen) == 1
 
 
 def _energy(at_16k: np.ndarray, settings: VadSettings) -> np.ndarray:

@@ -46,6 +46,30 @@ AGENTS: dict[str, Entry] = {
     "babble": Entry("workbench.agents.scripted:BabbleAgent", "reference: always talking", "input"),
     "echo": Entry("workbench.agents.scripted:EchoAgent", "reference: gives back what it hears", "input"),
     "eager": Entry("workbench.agents.scripted:EagerAgent", "reference: answers at every pause", "input"),
+    "cascade": Entry(
+        "workbench.agents.cascade.agent:CascadeAgent",
+        "local and full-duplex: voice detection, recognition, a brain (chat endpoint or rules) and speech",
+        "input",
+    ),
+    "openai-realtime": Entry(
+        "workbench.agents.openai_realtime:OpenAIRealtime",
+        "OpenAI Realtime, and any server that speaks its protocol",
+        "wall",
+    ),
+    "openai-live": Entry(
+        "workbench.agents.openai_live:OpenAILive", "OpenAI Live: full-duplex, output without end", "wall"
+    ),
+    "gemini-live": Entry("workbench.agents.gemini_live:GeminiLive", "Gemini Live", "wall"),
+    "moshi": Entry("workbench.agents.moshi:Moshi", "a Moshi server over its WebSocket", "wall"),
+    "personaplex": Entry("workbench.agents.moshi:Moshi", "a PersonaPlex server", "wall", (("flavour", "personaplex"),)),
+    "flm-audio": Entry("workbench.agents.moshi:Moshi", "an FLM-Audio server", "wall", (("flavour", "flm-audio"),)),
+    "moshi-local": Entry("workbench.agents.moshi_local:MoshiLocal", "Moshi in this process, frame by frame", "input"),
+    "twilio": Entry(
+        "workbench.agents.twilio:Twilio", "a telephone agent: the workbench plays Twilio Media Streams", "wall"
+    ),
+    "turn-based": Entry(
+        "workbench.agents.turn_based:TurnBased", "answers whole turns: an HTTP endpoint or a Python callable", "wall"
+    ),
 }
 
 

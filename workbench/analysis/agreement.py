@@ -32,7 +32,9 @@ def _no_ranking(a: np.ndarray, b: np.ndarray) -> str | None:
     if len(a) < 2:
         return f"A ranking needs at least two items, and {len(a)} can be compared."
     tied = [name for name, values in (("x", a), ("y", b)) if (values == values[0]).all()]
-    return f"All items are tied in {' and in '.join(tied)}, so there is no order to compare." if tied else None
+    return (
+        f"All items are tied in {' and in '.join(tied)}, so there is no order to compare." if tied else None
+    )
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def rank_correlation(x: Sequence, y: Sequence) -> RankCorrelation:
     few for an approximation), Student's t beyond.
 
     Source: Spearman (1904), Am. J. Psychology 15:72; Hollander & Wolfe (1973), Nonparametric
-    Statistical Methods, 8.5.
+    Statistical Methods, chapter 8.
     """
     a, b, excluded = _complete(x, y)
     reason = _no_ranking(a, b)
@@ -173,8 +175,12 @@ def _kappa(first, second, weights: str | None, categories, level: float) -> Kapp
     n, excluded, name = len(pairs), len(first) - len(pairs), weights or "none"
     order = _categories([label for pair in pairs for label in pair], categories, weights is not None)
     if len({label for pair in pairs for label in pair}) < 2:
-        reason = "No item was labelled by both raters." if not pairs else (
-            "Both raters gave one and the same label throughout, so chance alone explains the agreement."
+        reason = (
+            "No item was labelled by both raters."
+            if not pairs
+            else (
+                "Both raters gave one and the same label throughout, so chance alone explains the agreement."
+            )
         )
         return Kappa(None, None, None, None, tuple(order), name, n, excluded, reason)
 

@@ -7,7 +7,7 @@ differences between levels or systems are taken within one resample: what the co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ from workbench.errors import InputError
 
 # 64 statistics x 10,000 resamples of float64 = 5 MB a matrix: small enough to be reused, not paged.
 _BLOCK = 64
+# Counts held at once (34 MB as float64): 20,000 windows as clusters of their own must not fill memory.
+_CELLS = 2**22
 FEW_CLUSTERS = 20
 
 
@@ -77,16 +79,24 @@ class SliceSums:
         return system * self.n_slices + slice_
 
 
+def _draws(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """`resample_counts` in pieces of bounded size; the pieces do not change what is drawn."""
+    rng = np.random.default_rng(seed)
+    step = max(1, _CELLS // n_clusters)
+    for start in range(0, n_resamples, step):
+        size = min(step, n_resamples - start)
+        drawn = rng.integers(n_clusters, size=(size, n_clusters))
+        drawn += n_clusters * np.arange(size)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=size * n_clusters).reshape(size, n_clusters)
+
+
 def resample_counts(n_clusters: int, n_resamples: int, seed: int) -> np.ndarray:
     """How often each cluster is drawn: integers, shape (n_resamples, n_clusters), rows sum to n_clusters.
 
     Multinomial with equal chances, that is, n_clusters draws with replacement. The same seed gives
     the same counts. Source: Efron & Tibshirani (1993), An Introduction to the Bootstrap, chapter 6.
     """
-    draws = np.random.default_rng(seed).integers(n_clusters, size=(n_resamples, n_clusters))
-    cells = draws + n_clusters * np.arange(n_resamples)[:, None]
-    counts = np.bincount(cells.ravel(), minlength=n_resamples * n_clusters)
-    return counts.reshape(n_resamples, n_clusters)
+    return np.concatenate(list(_draws(n_clusters, n_resamples, seed)))
 
 
 def _two_dimensional(values, name: str) -> np.ndarray:
@@ -99,6 +109,12 @@ def _two_dimensional(values, name: str) -> np.ndarray:
     if array.ndim != 2 or 0 in array.shape:
         raise InputError(f"{name} must be a table of rows x columns, but its shape is {array.shape}.")
     return array
+
+
+def _check_settings(n_resamples: int, level: float) -> None:
+    check_fraction(level, "level")
+    if n_resamples < 2:
+        raise InputError(f"n_resamples is {n_resamples}, but at least 2 are needed.")
 
 
 def _membership(clusters: Sequence, n_rows: int) -> tuple[sparse.csr_matrix, tuple]:
@@ -139,14 +155,32 @@ def _resampled_sums(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return sums.T @ counts
 
 
-def _ratios(numerators: np.ndarray, denominators: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Resampled ratios (n_columns, n_resamples) from counts (n_clusters, n_resamples).
+def _ratios(numerators: np.ndarray, denominators: np.ndarray, draws: Iterable[np.ndarray]) -> np.ndarray:
+    """Ratios (n_columns, n_resamples) from pieces of counts, each (n_clusters, size).
 
     Where the denominator is 0 the ratio is undefined and comes out as NaN or infinite.
     """
-    above, below = _resampled_sums(numerators, counts), _resampled_sums(denominators, counts)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.divide(above, below, out=above)
+    pieces = []
+    for counts in draws:
+        above, below = _resampled_sums(numerators, counts), _resampled_sums(denominators, counts)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pieces.append(np.divide(above, below, out=above))
+    return pieces[0] if len(pieces) == 1 else np.hstack(pieces)
+
+
+class _Resamples:
+    """The counts of one seed, once for all columns: kept when they are few, else drawn again."""
+
+    def __init__(self, n_clusters: int, n_resamples: int, seed: int) -> None:
+        self.settings = (n_clusters, n_resamples, seed)
+        self.kept = list(self._draw()) if n_clusters * n_resamples <= _CELLS else None
+
+    def _draw(self) -> Iterator[np.ndarray]:
+        for counts in _draws(*self.settings):
+            yield np.ascontiguousarray(counts.T, dtype=float)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self._draw() if self.kept is None else self.kept)
 
 
 def _estimate(value: float, samples: np.ndarray, level: float, clusters: int) -> Estimate:
@@ -163,7 +197,7 @@ def _estimate(value: float, samples: np.ndarray, level: float, clusters: int) ->
     if len(defined) < 2:
         reason = "Hardly any resample drew a cluster with a measured case."
         return Estimate(float(value), None, None, level, clusters, undefined, reason)
-    low, high = np.percentile(defined, [50 * (1 - level), 50 * (1 + level)])
+    low, high = np.percentile(defined, [100 * (1 - level) / 2, 100 * (1 + level) / 2])
     if low == high:
         reason = (
             "The clusters agree so far that resampling shows no spread; that is no proof of certainty: "
@@ -201,9 +235,7 @@ def cluster_bootstrap_sums(
         raise InputError(f"numerators has shape {top.shape} and denominators {below.shape}.")
     if not (np.isfinite(top).all() and np.isfinite(below).all() and (below >= 0).all()):
         raise InputError("Sums per cluster must be finite, and the denominators at least 0.")
-    check_fraction(level, "level")
-    if n_resamples < 2:
-        raise InputError(f"n_resamples is {n_resamples}, but at least 2 are needed.")
+    _check_settings(n_resamples, level)
     n_clusters, n_columns = top.shape
     for pair in differences:
         if len(pair) != 2 or not all(0 <= column < n_columns for column in pair):
@@ -212,20 +244,20 @@ def cluster_bootstrap_sums(
     first = np.concatenate([np.arange(n_columns), [i for i, _ in differences]]).astype(int)
     # -1 marks a plain column, with nothing to subtract.
     second = np.concatenate([np.full(n_columns, -1), [j for _, j in differences]]).astype(int)
-    ratios = _ratios(top, below, np.ones((n_clusters, 1)))[:, 0]
+    ratios = _ratios(top, below, [np.ones((n_clusters, 1))])[:, 0]
     carries = below > 0
-    counts = np.ascontiguousarray(resample_counts(n_clusters, n_resamples, seed).T, dtype=float)
+    draws = _Resamples(n_clusters, n_resamples, seed)
 
     estimates: list[Estimate] = []
     for start in range(0, len(first), _BLOCK):
         plus, minus = first[start : start + _BLOCK], second[start : start + _BLOCK]
         both = minus >= 0
-        values, samples = ratios[plus], _ratios(top[:, plus], below[:, plus], counts)
+        values, samples = ratios[plus], _ratios(top[:, plus], below[:, plus], draws)
         clusters = carries[:, plus].sum(0)
         if both.any():
             other = minus[both]
             values[both] -= ratios[other]
-            samples[both] -= _ratios(top[:, other], below[:, other], counts)
+            samples[both] -= _ratios(top[:, other], below[:, other], draws)
             # The weaker side decides: one cluster on either side means that side shows no spread.
             clusters[both] = np.minimum(clusters[both], carries[:, other].sum(0))
         # Row by row: one statistic's resamples fit the processor's cache, a block of them does not.
@@ -301,8 +333,9 @@ def paired_bootstrap(
     count, so never below 2 / (n_resamples + 1); it agrees with the interval. Assumes independent
     clusters, and enough of them (about 20): with few, p is too small.
 
-    Source: Davison & Hinkley (1997), section 4.2 and 5.2; Efron & Tibshirani (1993), chapter 13.
+    Source: Davison & Hinkley (1997), chapters 4 and 5; Efron & Tibshirani (1993), chapter 13.
     """
+    _check_settings(n_resamples, level)
     a, b = as_floats(first, "first"), as_floats(second, "second")
     if a.shape != b.shape:
         raise InputError(f"The systems have {len(a)} and {len(b)} values; pairs need the same cases.")
@@ -317,12 +350,10 @@ def paired_bootstrap(
     gap = (a - b)[complete]
     members, _ = _membership(labels[complete], pairs)
     top, below = (members @ column[:, None] for column in (gap, np.ones(pairs)))
-    settings = {"n_resamples": n_resamples, "level": level, "seed": seed}
-    estimate = cluster_bootstrap_sums(top, below, **settings).columns[0]
+    samples = _ratios(top, below, _Resamples(len(top), n_resamples, seed))[0]
+    estimate = _estimate(float(gap.mean()), samples, level, len(top))
     if estimate.interval is None:
         return PairedDifference(estimate, None, pairs, excluded, estimate.reason)
-    # Drawn again rather than carried along: one column costs little, and the seed makes it the same.
-    samples = _ratios(top, below, resample_counts(len(top), n_resamples, seed).T.astype(float))
     beyond = min((samples <= 0).sum(), (samples >= 0).sum())
     p_value = min(1.0, 2 * (int(beyond) + 1) / (n_resamples + 1))
     return PairedDifference(estimate, p_value, pairs, excluded)

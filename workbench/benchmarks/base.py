@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
 
 from workbench.cases import Case, Move
 from workbench.datasets import Dataset, Header
-from workbench.episodes import EpisodeRecord
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,50 @@ class BuildOptions:
     dask: str | None = None
 
 
+@dataclass(frozen=True)
+class Contrast:
+    """A score of a system: the pass rate over `plus`, less that over `minus` if given (masks over rows)."""
+
+    plus: np.ndarray
+    minus: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Where one threshold turns a verdict: it passes 'from', 'above', 'below' or 'up_to' this value."""
+
+    threshold: str
+    value: float
+    passes: Literal["from", "above", "below", "up_to"]
+
+    @classmethod
+    def at(cls, threshold: str, value: float | None, passes: str) -> Flip | None:
+        return None if value is None else cls(threshold, value, passes)
+
+    def __str__(self) -> str:
+        unit = " ms" if self.threshold.endswith("_ms") else " s" if self.threshold.endswith("_s") else ""
+        where = {"from": "from {} on", "above": "above {}", "below": "below {}", "up_to": "up to {}"}[self.passes]
+        return f"passes with {self.threshold} {where.format(f'{self.value:g}{unit}')}"
+
+
+@dataclass(frozen=True)
+class Decider:
+    """How a benchmark decides many settings at once, for sweeps.
+
+    table(frame) : the columns as arrays; has `.measured`, bool (n,).
+    passes(table, settings, strict=False) : bool (k, n) for k settings.
+    preset : the grid of the paper's own sweep. contrasts(frame) : scores by name, `ranking` the one
+    that ranks systems. flip(row) : the nearest threshold at which one case flips.
+    """
+
+    table: Callable[[pd.DataFrame], Any]
+    passes: Callable[..., np.ndarray]
+    preset: Mapping[str, tuple[float, ...]]
+    contrasts: Callable[[pd.DataFrame], dict[str, Contrast]]
+    ranking: str
+    flip: Callable[..., Flip | None]
+
+
 class Build(Protocol):
     def __call__(self, options: BuildOptions) -> Header: ...
 
@@ -44,9 +87,10 @@ class Benchmark:
     build : authored data -> dataset folder.
     validate_authored : sentences about leakage and structure of the authored data.
     validate : sentences about a built dataset; `complete` is False for a slice.
-    measure(case, record, user_spans, agent_spans) : the rows of one case.
+    measure(case, record, user_spans, agent_spans, merge_gap_s=...) : the rows of one case.
     unmeasured(case, reason) : the rows of a case without a usable recording.
     verdicts(measurements, thresholds) : one row a measurement, with evidence.
+    decider : the same rules for many settings at once.
     defaults : threshold name -> value. merge_gap_s : spans closer than this are one utterance.
     tables(measurements, verdicts) : name -> frame, for reports.
     moves(case, style) : what the 'oracle' and 'contrary' reference agents do.
@@ -59,10 +103,12 @@ class Benchmark:
     build: Build
     validate_authored: Callable[[], list[str]]
     validate: Callable[[Dataset, bool], list[str]]
-    measure: Callable[[Case, EpisodeRecord, np.ndarray, np.ndarray], list[dict[str, Any]]]
+    measure: Callable[..., list[dict[str, Any]]]
     unmeasured: Callable[[Case, str], list[dict[str, Any]]]
     verdicts: Callable[[pd.DataFrame, Mapping[str, float]], pd.DataFrame]
+    decider: Decider
     defaults: Mapping[str, float]
+    merge_gap_s: float
     tables: Callable[..., dict[str, pd.DataFrame]]
     moves: Callable[[Case, str], tuple[Move, ...]]
     decide_brought: Callable[[Any, Mapping[str, float]], tuple[list[dict], list[str]]]

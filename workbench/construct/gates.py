@@ -35,7 +35,8 @@ class Vocabulary:
                 tuple(raw["stems"]), tuple(raw["words"]), tuple(raw["phrases"]), frozenset(raw["function_words"])
             )
         except (KeyError, TypeError) as error:
-            raise InputError(f"{path} lacks the list {error}; it needs stems, words, phrases, function_words.") from None
+            needs = "stems, words, phrases, function_words"
+            raise InputError(f"{path} lacks the list {error}; it needs {needs}.") from None
 
 
 def words_of(text: str) -> list[str]:
@@ -47,7 +48,15 @@ def stated_rules(text: str, vocabulary: Vocabulary) -> list[str]:
     words = words_of(text)
     running = " " + " ".join(words) + " "
     found = [word for word in dict.fromkeys(words) if word.startswith(vocabulary.stems) or word in vocabulary.words]
-    return found + [phrase for phrase in vocabulary.phrases if f" {phrase} " in running]
+    # A word with a hyphen (mm-hm) is two here; a phrase may be inflected in its first word (cuts in).
+    phrases = (*(word for word in vocabulary.words if "-" in word), *vocabulary.phrases)
+    return found + [phrase for phrase in phrases if re.search(rf" {r'[a-z]* '.join(_split(phrase))} ", running)]
+
+
+def _split(phrase: str) -> tuple[str, ...]:
+    """First word and the rest, as they stand in running text."""
+    first, *rest = words_of(phrase)
+    return (first, " ".join(rest)) if rest else (first,)
 
 
 def shared_ngrams(a: str, b: str, n: int, vocabulary: Vocabulary) -> list[tuple[str, ...]]:

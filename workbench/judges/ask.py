@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from string import Template
@@ -36,14 +39,16 @@ class Backend(Protocol):
 
 @dataclass
 class ModelJudge:
-    """A language model behind `client`."""
+    """A language model behind `client`; `sleep` and `clock` are there for tests."""
 
     settings: Settings
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = time.monotonic
     client: ChatClient = field(init=False)
     kind: Literal["llm"] = "llm"
 
     def __post_init__(self) -> None:
-        self.client = ChatClient(self.settings)
+        self.client = ChatClient(self.settings, sleep=self.sleep, clock=self.clock)
 
     @property
     def model(self) -> str:

@@ -75,6 +75,8 @@ class Item:
 class Judge:
     """One judge. `score` and `label` name the values that tables and checks use (None when it has none).
 
+    `scale` is the score's, and `bands` the lower ends of the rubric's steps above the lowest.
+
     items : case, record -> items; raises NotJudgeable.
     answer : item -> the pydantic model of its answer.
     read : validated answer -> (values, rationale).
@@ -94,6 +96,8 @@ class Judge:
     score: str | None
     label: str | None
     labels: tuple[str, ...] = ()
+    scale: tuple[float, float] = (0.0, 100.0)
+    bands: tuple[float, ...] = (25.0, 50.0, 70.0, 90.0)
     judged: str = "transcript"
     silence: str = ""
     offline: Callable[[Item], tuple[dict[str, Any], str]] | None = None

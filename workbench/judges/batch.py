@@ -113,8 +113,11 @@ async def judge_run(
 
     Raises
     ------
-    InputError : the server refuses everything or can't be reached; what was judged is kept.
+    InputError : nothing is recorded yet, or the server refuses everything or can't be reached; what was
+        judged is kept.
     """
+    if not run.recorded():
+        raise InputError(f"{run.episodes} holds no recorded case, so there is nothing to judge; run an agent first.")
     key, record = describe_judge(judge, backend)
     folder = run.judgements / key
     tally = tally if tally is not None else Tally()

@@ -14,12 +14,17 @@ from workbench.judges.store import read_lines
 
 
 class Cache:
-    """An index over judgement files; errors are not kept, since they are to be asked again."""
+    """An index over judgement files; errors are left out, since they are to be asked again.
 
-    def __init__(self, own: Path, shared: Path | None = None, *, keep_errors: bool = False):
+    `own` is the file that the caller writes, `shared` one that this class adds to, `read` are others.
+    """
+
+    def __init__(
+        self, own: Path, shared: Path | None = None, *, read: tuple[Path, ...] = (), keep_errors: bool = False
+    ):
         self._shared = shared
         self._found: dict[str, Judgement] = {}
-        for path in (shared, own):
+        for path in (shared, *read, own):
             if path is not None:
                 for line in read_lines(path):
                     if line.status == "ok" or (keep_errors and path == own):

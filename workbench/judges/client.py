@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -119,7 +120,7 @@ class Reply:
 class ChatClient:
     """Sends messages, waits and retries as the server's answers allow; use as an async context manager.
 
-    `requests` counts every HTTP request. `sleep` and `pace` are there for tests.
+    `requests` counts every HTTP request. `sleep` and `clock` are there for tests.
     """
 
     def __init__(
@@ -127,12 +128,12 @@ class ChatClient:
         settings: Settings,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self.settings = settings
         self.requests = 0
         self._sleep = sleep
-        self._pace = pace or Pace(settings.per_minute, sleep)
+        self._pace = Pace(settings.per_minute, sleep, clock)
         self._key = settings.key()
         self._schema = settings.schema
         self._max_tokens = "max_completion_tokens" if settings.url == HOSTED else "max_tokens"

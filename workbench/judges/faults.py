@@ -62,7 +62,7 @@ def _status(error: openai.APIStatusError, detail: str, settings: Settings) -> Se
     if status == 404:
         message = f"{host} knows no model {settings.model!r} at this address (HTTP 404: {detail}); check both."
         return ServerFault("not_found", message, detail=detail, fatal=True)
-    if status == 429 and "insufficient_quota" in detail:
+    if status == 429 and "insufficient_quota" in (getattr(error, "code", None), getattr(error, "type", None)):
         return ServerFault("quota", f"the account at {host} has no credit left ({detail}).", detail=detail, fatal=True)
     if status in (408, 409, 429) or status >= 500:
         kind = "rate_limited" if status == 429 else "server"

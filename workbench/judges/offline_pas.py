@@ -4,14 +4,15 @@ It sees exactly what a model judge sees. Its rules, with words and weights in
 data/judges/offline/pas.yaml:
 
 Role score, 0 to 100, the weighted sum of four shares:
-    vocabulary  different words shared with the role's name, character and rule (4 are enough)
-    register    for each register that the rule names, cues for it (2 are enough) less cues against it;
-                one half when the rule names none
-    content     different content words taken up from the user's script (3 are enough)
+    vocabulary  different words shared with the role's name, character and rule (4 are enough, or one
+                word in ten of a longer answer)
+    register    for each register that the rule names, cues for it (2 are enough, or one in twenty words)
+                less cues against it; one half when the rule names none
+    content     different content words taken up from the user's script (3 are enough, or one in fifteen)
     length      1 up to 16 words a sentence, falling to 0 at 40
     less 15 points for each stock phrase of assistants (at most two count). Words that recite the
     character (half of their four-word runs stand in it) score at most 20, babble (few different words,
-    or nothing like words) at most 10. No speech scores 50: there are no words to weigh.
+    or nothing like words) at most 10. No speech scores 30, whatever the role: there are no words to weigh.
 
 Conflict label: what the later instruction demands is told from its wording (stay quiet, speak up, no
 reading back, keep the floor, give it up). Reading back is told by the share of dictated tokens that
@@ -63,11 +64,11 @@ def _role_score(item: Item, said: str, words: list[str]) -> tuple[float, str]:
     if not words:
         return float(lex["silence_score"]), "no speech"
     role = " ".join(item.text(name) or "" for name in ("role", "persona", "rule"))
-    enough, mine = lex["enough"], _content(said)
+    mine = _content(said)
     shares = {
-        "vocabulary": min(1.0, len(mine & _content(role)) / enough["vocabulary"]),
-        "register": _register(item.text("rule") or "", said),
-        "content": min(1.0, len(mine & _content(_user_words(item))) / enough["content"]),
+        "vocabulary": min(1.0, len(mine & _content(role)) / _needed("vocabulary", words)),
+        "register": _register(item.text("rule") or "", said, words),
+        "content": min(1.0, len(mine & _content(_user_words(item))) / _needed("content", words)),
         "length": _length(said, words),
     }
     score = 100 * sum(lex["weights"][name] * share for name, share in shares.items())
@@ -142,14 +143,20 @@ def _user_words(item: Item) -> str:
     return re.sub(r"\(pause [\d.]+ s\)|Turn \d+:", " ", item.text("user") or "")
 
 
-def _register(rule: str, said: str) -> float:
+def _needed(share: str, words: list[str]) -> float:
+    """How many hits make a whole share: more for a longer answer, so that padding earns nothing."""
+    lex = lexicon()
+    return max(lex["enough"][share], len(words) * lex["enough_per_word"][share])
+
+
+def _register(rule: str, said: str, words: list[str]) -> float:
     lex = lexicon()
     named = [kind for kind in lex["registers"].values() if _hits(kind["when"], rule)]
     if not named:
         return 0.5
     shares = []
     for kind in named:
-        hits = min(1.0, _hits(kind["cues"], said) / lex["enough"]["register"])
+        hits = min(1.0, _hits(kind["cues"], said) / _needed("register", words))
         shares.append(max(0.0, hits - 0.5 * _hits(kind["against"], said)))
     return sum(shares) / len(shares)
 

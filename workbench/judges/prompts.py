@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from string import Template
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ def load_prompt(name: str) -> Prompt:
     return Prompt(files)
 
 
+@cache
 def load_labels(name: str) -> dict[str, str]:
     """The labels of a judge and what each means, from its labels.yaml."""
     return read_yaml(data_path("judges", name, "labels.yaml"))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-_NUMERAL = re.compile(r"[+-]?\d+(\.\d+)?")
+_NUMERAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 class Answer(BaseModel):

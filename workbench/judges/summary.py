@@ -137,7 +137,8 @@ def conflict_profile(rows: pd.DataFrame) -> pd.DataFrame:
     not_judged. Within one level every conversation has one case, so cases are independent there.
     """
     out = []
-    for names, part in groups(_conflicts(rows)):
+    # Levels are never pooled: the side meant to win differs between L4a and L4b.
+    for names, part in [(names, part) for names, part in groups(_conflicts(rows)) if names["level"] != ALL]:
         good = part[(part.status == "ok") & part.conflict.notna()]
         for label, shown in SHOWN.items():
             count = int((good.conflict == label).sum())
@@ -196,7 +197,7 @@ def find_folder(run: Run, key: str | None) -> Path:
 
 def _conflicts(rows: pd.DataFrame) -> pd.DataFrame:
     if "level" not in rows:
-        return rows.iloc[:0]
+        return rows.iloc[:0].assign(level="")
     return rows[rows.level.astype(str).str.startswith("L4")]
 
 

@@ -52,7 +52,9 @@ class Result:
 class _Episode:
     def __init__(self, case: Case, clips: dict[str, np.ndarray], agent: Agent, clock: Clock, policy: Policy):
         self.case, self.clips, self.agent, self.clock = case, clips, agent, clock
-        self.recorder = Recorder(clock.now, policy, agent.traits.placement)
+        # What an agent says before the first user frame is placed at the session's beginning.
+        self.streaming = False
+        self.recorder = Recorder(lambda: clock.now() if self.streaming else 0.0, policy, agent.traits.placement)
         self.tick = 0
         self.pending: list[Cue] = list(case.cues)
         self.playing: list[tuple[Cue, int]] = []
@@ -77,6 +79,7 @@ class _Episode:
         AgentError : the agent reported a fault.
         """
         self.clock.start()
+        self.streaming = True
         over_at_s = None
         while True:
             await self._start_due_cues()
@@ -200,17 +203,15 @@ class _Episode:
             return None
         return finished_s + (ending.batch_s if turns == "batch" else ending.flush_s)
 
-    # What is kept --------------------------------------------------------------------------------
 
-    def windows(self) -> dict[str, tuple[float, float] | None]:
-        placed = {}
-        for name, window in self.case.windows.items():
-            cue = self.played.get(window.cue)
-            known = cue is not None and cue.start_s is not None and window.start_s is not None
-            placed[name] = (
-                (round(cue.start_s + window.start_s, 3), round(cue.start_s + window.end_s, 3)) if known else None
-            )
-        return placed
+def place_windows(case: Case, played: dict[str, PlayedCue]) -> dict[str, tuple[float, float] | None]:
+    """The case's windows on the clock: (start, end) in seconds, None where their cue has no time."""
+    placed = {}
+    for name, window in case.windows.items():
+        cue = played.get(window.cue)
+        known = cue is not None and cue.start_s is not None and window.start_s is not None
+        placed[name] = (round(cue.start_s + window.start_s, 3), round(cue.start_s + window.end_s, 3)) if known else None
+    return placed
 
 
 async def run_episode(
@@ -275,7 +276,7 @@ async def run_episode(
         system_prompt=case.system_prompt,
         duration_s=round(stereo.shape[0] / RATE_HZ, 6),
         cues=tuple(episode.played[cue.id] for cue in case.cues),
-        windows=episode.windows(),
+        windows=place_windows(case, episode.played),
         onset_s=None if episode.onset_s is None else round(episode.onset_s, 3),
         transcript=tuple(recorder.pieces) if traits.text else None,
         sends=Sends(frame_samples=FRAME_SAMPLES, frames=len(recorder.user), late_s=tuple(recorder.late_s)),

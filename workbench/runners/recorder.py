@@ -10,17 +10,21 @@ without a gap, for transports that count time in samples.
 policy 'as_played': at an interruption, audio that was delivered but not yet played is cut (nobody
 heard it) and late chunks of that utterance are dropped. policy 'as_delivered': everything stays
 (the rule of the DuplexSpeechBench-IFEval appendix). The record counts the samples cut.
+
+Audio at another rate is resampled with its place in time kept: the few samples that the filter
+holds back never open a gap between two chunks that follow each other.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from workbench.agents.base import FRAME_SAMPLES, AudioOut, Event, Fault, Interrupted, Note, Text, TurnEnd
-from workbench.audio import StreamResampler, to_pcm16
+from workbench.audio import LOOK_AHEAD_S, StreamResampler, from_pcm16, to_pcm16
 from workbench.cases import RATE_HZ
 from workbench.episodes import Delivery, LogEvent, Piece, Policy
 
@@ -29,6 +33,9 @@ ONSET_S = 0.060
 _BLOCK = RATE_HZ // 100
 _LOUD = 32768.0 * 10 ** (ONSET_DBFS / 20)
 _JOIN = int(0.030 * RATE_HZ)
+_HELD = math.ceil(LOOK_AHEAD_S * RATE_HZ) + 1
+MAX_BACKLOG_S = 600.0
+"""Audio delivered further ahead of its playing than this is a fault: no answer lasts that long."""
 
 
 @dataclass
@@ -42,6 +49,16 @@ class _Chunk:
     @property
     def end(self) -> int:
         return 0 if self.placed is None else self.placed + self.played
+
+
+@dataclass
+class _Incoming:
+    """An utterance on its way to 24 kHz; `arrived` is when its first chunk came, until it is placed."""
+
+    item: str
+    rate_hz: int
+    stream: StreamResampler
+    arrived: int | None
 
 
 class Recorder:
@@ -61,7 +78,7 @@ class Recorder:
         self._cursor = 0
         self._cut_items: set[str] = set()
         self._loud: list[list[int]] = []
-        self._resampler: tuple[str, int, StreamResampler] | None = None
+        self._incoming: _Incoming | None = None
 
     # What came back -----------------------------------------------------------------------------
 
@@ -96,46 +113,57 @@ class Recorder:
         self.events.append(LogEvent(t_s=round(self._now(), 3), kind=kind, data=data))
 
     def _audio(self, t_s: float, event: AudioOut) -> None:
+        self.turn_open = True
         samples = event.samples
         if event.rate_hz != RATE_HZ:
-            samples = self._resampled(t_s, event)
-        if samples.dtype != np.int16:
-            samples = to_pcm16(samples)
-        self.turn_open = True
-        self._place(t_s, event.item, samples)
+            self._resample(t_s, event)
+        else:
+            self._place(t_s, event.item, samples if samples.dtype == np.int16 else to_pcm16(samples))
 
-    def _resampled(self, t_s: float, event: AudioOut) -> np.ndarray:
-        samples = event.samples
-        if samples.dtype == np.int16:
-            samples = samples.astype(np.float32) / 32768.0
-        if self._resampler is None or self._resampler[:2] != (event.item, event.rate_hz):
-            self._flush_resampler(t_s)
-            self._resampler = (event.item, event.rate_hz, StreamResampler(event.rate_hz, RATE_HZ))
-        return self._resampler[2](samples)
+    def _resample(self, t_s: float, event: AudioOut) -> None:
+        samples = from_pcm16(event.samples) if event.samples.dtype == np.int16 else event.samples
+        arrival = round(t_s * RATE_HZ)
+        now = self._incoming
+        if now is not None:
+            late = self.placement == "arrival" and now.arrived is None and arrival > self._cursor + _HELD
+            if late or (now.item, now.rate_hz) != (event.item, event.rate_hz):
+                self._flush_resampler(t_s)
+        if self._incoming is None:
+            stream = StreamResampler(event.rate_hz, RATE_HZ)
+            self._incoming = _Incoming(event.item, event.rate_hz, stream, arrival)
+        self._follow(t_s, self._incoming, to_pcm16(self._incoming.stream(samples)))
 
     def _flush_resampler(self, t_s: float) -> None:
-        if self._resampler is not None:
-            item, _, stream = self._resampler
-            self._resampler = None
-            self._place(t_s, item, to_pcm16(stream(np.zeros(0, np.float32), last=True)))
+        if self._incoming is not None:
+            now, self._incoming = self._incoming, None
+            self._follow(t_s, now, to_pcm16(now.stream(np.zeros(0, np.float32), last=True)))
 
-    def _place(self, t_s: float, item: str, samples: np.ndarray) -> None:
+    def _follow(self, t_s: float, now: _Incoming, samples: np.ndarray) -> None:
+        """Place resampled audio: the first of a stretch by its arrival, the rest right after it."""
+        if samples.size:
+            self._place(t_s, now.item, samples, self._cursor if now.arrived is None else now.arrived)
+            now.arrived = None
+
+    def _place(self, t_s: float, item: str, samples: np.ndarray, arrival: int | None = None) -> None:
         if samples.size == 0:
             return
         if self.policy == "as_played" and item and item in self._cut_items:
             self._chunks.append(_Chunk(t_s, item, samples, None, 0))
             return
-        arrival = round(t_s * RATE_HZ)
+        arrival = round(t_s * RATE_HZ) if arrival is None else arrival
         anchored = self.placement == "sample_clock" and bool(self._chunks)
         start = self._cursor if anchored else max(arrival, self._cursor)
         self._chunks.append(_Chunk(t_s, item, samples, start, samples.size))
         self._cursor = start + samples.size
         self._mark_loud(start, samples)
+        if self._cursor - round(t_s * RATE_HZ) > MAX_BACKLOG_S * RATE_HZ:
+            reason = f"The agent delivered more than {MAX_BACKLOG_S:.0f} s of audio ahead of its playing."
+            self.fault = self.fault or Fault("too_much_audio", reason)
 
     def _interrupt(self, at: int, item: str) -> int:
-        self._resampler = None
         if self.policy == "as_delivered":
             return 0
+        self._incoming = None
         cut = 0
         for chunk in reversed(self._chunks):
             if chunk.placed is None or (item and chunk.item != item):
@@ -145,6 +173,8 @@ class Recorder:
             keep = max(0, at - chunk.placed)
             cut += chunk.played - keep
             chunk.played = keep
+            if keep == 0:
+                chunk.placed = None  # nor may its place keep what comes next waiting
             if chunk.item:
                 self._cut_items.add(chunk.item)
         if item:

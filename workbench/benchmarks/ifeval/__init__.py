@@ -7,12 +7,12 @@ each with one expected floor action and one deterministic verifier.
 
 from __future__ import annotations
 
-from workbench.benchmarks.base import Benchmark
+from workbench.benchmarks.base import Benchmark, Decider
 from workbench.benchmarks.ifeval import build as _build
 from workbench.benchmarks.ifeval import check
-from workbench.benchmarks.ifeval.decide import DEFAULTS
+from workbench.benchmarks.ifeval.decide import DEFAULTS, PAPER_GRID, as_table, contrasts, flip, passes
 from workbench.benchmarks.ifeval.evidence import decide_brought, verdicts
-from workbench.benchmarks.ifeval.measure import measure, unmeasured
+from workbench.benchmarks.ifeval.measure import MERGE_GAP_S, measure, unmeasured
 from workbench.benchmarks.ifeval.reference import moves
 from workbench.benchmarks.ifeval.summary import tables
 
@@ -23,10 +23,12 @@ BENCHMARK = Benchmark(
     build=_build.build,
     validate_authored=_build.validate_authored,
     validate=_build.validate,
-    measure=lambda case, record, user, agent: [measure(case, record, user, agent)],
+    measure=lambda *given, **named: [measure(*given, **named)],
     unmeasured=lambda case, reason: [unmeasured(case, reason)],
     verdicts=verdicts,
+    decider=Decider(as_table, passes, PAPER_GRID, contrasts, "entailment_gap", flip),
     defaults=DEFAULTS,
+    merge_gap_s=MERGE_GAP_S,
     tables=tables,
     moves=moves,
     decide_brought=decide_brought,

@@ -130,6 +130,14 @@ def pick(key: str, count: int) -> int:
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % count
 
 
+def attribute_of(authored: Authored, stream: str) -> str:
+    """The persona attribute that tints the wording of a stream's script, such as 'age band: 18 to 24'.
+
+    Chosen by the stream, since conversations that share one share its wording.
+    """
+    return authored.attributes[pick("attribute " + stream, len(authored.attributes))]
+
+
 def load(folder: Path | None = None, scripts: Path | None = None) -> Authored:
     """Read the authored data; `scripts` replaces the shipped scripts (a folder of YAML files).
 

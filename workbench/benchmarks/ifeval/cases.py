@@ -15,6 +15,7 @@ from workbench.benchmarks.ifeval.authored import (
     Authored,
     Probe,
     Role,
+    attribute_of,
     conversations,
     pick,
     stream_of,
@@ -125,7 +126,6 @@ def _case(
     barge_in_s = probe.barge_in_after_s
     start2 = AFTER_TURN1 if barge_in_s is None else AfterOnset(delay_s=barge_in_s, max_wait_s=ONSET_WAIT_S)
     chunks = [piece.text for piece in parse(second.script) if piece.mark == "chunk"]
-    attribute = authored.attributes[pick("attribute " + conversation, len(authored.attributes))]
     precedence = {"L4a": "directive-wins", "L4b": "persona-wins"}.get(level)
     return Case(
         id=f"{conversation}_{level}",
@@ -159,7 +159,7 @@ def _case(
             "speaker": second.speaker,
             "matched": "yes" if stream.startswith("S_") else "no",
             "situation": authored.scripts[stream].situation,
-            "attribute": attribute,
+            "attribute": attribute_of(authored, stream),
         },
     )
 

@@ -10,10 +10,10 @@ import re
 from collections import Counter
 
 from workbench.benchmarks.ifeval import authored as au
-from workbench.benchmarks.ifeval.cases import TURN2, expectation, tokens
+from workbench.benchmarks.ifeval.cases import TURN1, TURN2, WINDOW, expectation, tokens
 from workbench.cases import Case
 from workbench.construct.gates import Vocabulary, shared_ngrams, stated_rules
-from workbench.construct.markup import parse
+from workbench.construct.markup import Piece, parse
 from workbench.shipped import data_path
 
 CASES = 1038
@@ -70,6 +70,7 @@ def structure(data: au.Authored) -> list[str]:
 def script_faults(script: au.Script, probe: au.Probe) -> list[str]:
     """What is wrong with one script, as sentences without its name."""
     faults = []
+    first: list[Piece] = []
     try:
         first = parse(script.turn1)
         if len(first) != 1 or first[0].shape != "text":
@@ -96,8 +97,8 @@ def script_faults(script: au.Script, probe: au.Probe) -> list[str]:
                     f"turn2: the dictated chunk {chunk!r} holds {word!r}, which can be transcribed in more than one "
                     "way; dictate single digits as words."
                 )
-    for turn in (script.turn1, script.turn2):
-        spoken = " ".join(piece.text for piece in parse(turn)) if "<" in turn else turn
+    for said in (first, pieces):
+        spoken = " ".join(piece.text for piece in said)
         if re.search(r"\d", spoken):
             faults.append(f"a digit stands in the spoken text ({spoken[:40]!r} ...); write numbers as words.")
     return faults
@@ -122,7 +123,7 @@ def counts(cases: tuple[Case, ...], streams: int) -> list[str]:
     compare("cases", len(cases), CASES)
     compare("conversations", len({case.conversation for case in cases}), CONVERSATIONS)
     compare("audio streams", streams, STREAMS)
-    actions, levels = Counter(c.tags["action"] for c in cases), Counter(c.tags["level"] for c in cases)
+    actions, levels = Counter(c.tags.get("action") for c in cases), Counter(c.tags.get("level") for c in cases)
     for action, wanted in BY_ACTION.items():
         compare(f"cases that expect {action}", actions[action], wanted)
     for level, wanted in BY_LEVEL.items():
@@ -151,6 +152,9 @@ def built(cases: tuple[Case, ...]) -> list[str]:
             problems.append(
                 f"case {case.id}: its audio differs from that of another case of stream {case.stream}; rebuild."
             )
-        if case.cue(TURN2).audio is not None and any(window.start_s is None for window in case.windows.values()):
+        lacking = {TURN1, TURN2} - {cue.id for cue in case.cues} or {WINDOW} - set(case.windows)
+        if lacking:
+            problems.append(f"case {case.id}: it has no {' and no '.join(sorted(lacking))}; rebuild.")
+        elif case.cue(TURN2).audio is not None and any(window.start_s is None for window in case.windows.values()):
             problems.append(f"case {case.id}: its audio is built and its window is not; rebuild.")
     return problems

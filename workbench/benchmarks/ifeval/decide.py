@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from workbench.benchmarks.base import Contrast, Flip
 from workbench.errors import InputError
 
 DEFAULTS: dict[str, float] = {
@@ -151,6 +153,11 @@ def passes(
     return out
 
 
+def _ms(seconds: np.ndarray) -> np.ndarray:
+    # 1.1 s * 1000 is 1100.0000000000002 in floating point, which would miss a limit of 1100 ms.
+    return np.round(seconds * 1000, 3)
+
+
 def _silent(table, rows, limit):
     return table.touching[rows] == 0
 
@@ -169,7 +176,7 @@ def _backchannel(table, rows, limit):
 
 
 def _interrupt(table, rows, limit):
-    return table.genuine_s[rows] * 1000 <= limit("interrupt_latency_ms", rows)
+    return _ms(table.genuine_s[rows]) <= limit("interrupt_latency_ms", rows)
 
 
 def _readback(table, rows, limit):
@@ -177,7 +184,7 @@ def _readback(table, rows, limit):
 
 
 def _yield(table, rows, limit):
-    return table.off_s[rows] * 1000 <= limit("yield_latency_ms", rows)
+    return _ms(table.off_s[rows]) <= limit("yield_latency_ms", rows)
 
 
 def _continue(table, rows, limit):
@@ -215,3 +222,51 @@ def labels(table: Table, settings: Mapping[str, float] | None = None) -> np.ndar
     brief = _is_backchannel(table, rows, limit)
     chosen = np.select([~table.measured, silent, brief], ["", "silent", "backchannel"], "floor_take")
     return chosen.astype(str)
+
+
+def contrasts(frame: pd.DataFrame) -> dict[str, Contrast]:
+    """The scores by which systems are compared: IAS over all cases, IAS by level, the Entailment Gap."""
+    level = frame["level"].to_numpy(str)
+    scores = {"ias": Contrast(np.ones(len(frame), bool))}
+    scores |= {f"ias_{name}": Contrast(level == name) for name in ("L1", "L2")}
+    return scores | {"entailment_gap": Contrast(level == "L1", level == "L2")}
+
+
+def flip(row: Mapping[str, Any], settings: Mapping[str, float] | None = None) -> Flip | None:
+    """The nearest threshold value at which this case's verdict (the paper's) would change.
+
+    None when it was not measured, when no threshold enters its rule (LISTEN, NO_BACKCHANNEL,
+    ACCEPT_OVERLAP), or when no value of one threshold alone changes it.
+    """
+    values = DEFAULTS | dict(settings or {})
+
+    def number(name: str) -> float | None:
+        value = row.get(name)
+        return None if value is None or value != value else float(value)
+
+    def in_ms(name: str) -> float | None:
+        value = number(name)
+        return None if value is None else float(_ms(np.float64(value)))
+
+    if isinstance(row.get("reason"), str):
+        return None
+    match row["action"]:
+        case "TAKE_TURN":
+            return Flip.at("max_wait_s", number("genuine_s"), "from")
+        case "INTERRUPT":
+            return Flip.at("interrupt_latency_ms", in_ms("genuine_s"), "from")
+        case "YIELD":
+            return Flip.at("yield_latency_ms", in_ms("off_s"), "from")
+        case "CONTINUE":
+            return Flip.at("yield_latency_ms", in_ms("off_s"), "below")
+        case "READBACK":
+            return Flip.at("readback_coverage", number("coverage"), "up_to")
+        case "BACKCHANNEL" if number("starting") and row.get("user_goes_on") is not None and row["user_goes_on"]:
+            own = number("own_backchannel_max_s")
+            short = number("longest_s") < (values["backchannel_max_s"] if own is None else own)
+            few = number("touching") <= values["bc_window_max"]
+            if few:
+                return Flip.at("backchannel_max_s", number("longest_s"), "above")
+            if short:
+                return Flip.at("bc_window_max", number("touching"), "from")
+    return None

@@ -127,9 +127,9 @@ def _backchannel(row, label, limit, values):
 
 
 def _coverage(row, label, limit, values):
-    missing = row.get("missing")
+    missing = row.get("tokens_missing")
     lacking = f"; missing: {' '.join(missing)}" if missing is not None and len(missing) else ""
-    share = f"{int(row['matched'])} of {int(row['target_tokens'])} target tokens read back"
+    share = f"{int(row['tokens_matched'])} of {int(row['tokens_target'])} target tokens read back"
     return f"{share} ({row['coverage']:.2f}); needed {limit:g}{lacking}"
 
 
@@ -171,7 +171,7 @@ class Brought(Record):
 
 EVIDENCE = (
     "genuine_s", "off_s", "speaking_at_w0", "starting", "touching", "longest_s", "user_goes_on", "overlap_s",
-    "coverage", "matched", "target_tokens", "missing",
+    "coverage", "tokens_matched", "tokens_target", "tokens_missing",
 )  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def decide_brought(items: Any, settings: Mapping[str, float] | None = None) -> t
             row = {"case": named, "action": "LISTEN", "reason": f"bad input: {error}"}
         seen.add(row["case"])
         rows.append(row)
-    columns = ["case", "action", "reason", "w0_s", "w1_s", "spans", *EVIDENCE]
+    columns = ["case", "action", "reason", "w0_s", "w1_s", *EVIDENCE]
     frame = pd.DataFrame(rows, columns=columns)
     decided = verdicts(frame, settings).to_dict("records") if rows else []
     return [_answer(row, verdict) for row, verdict in zip(rows, decided, strict=True)], problems
@@ -222,8 +222,7 @@ def _brought_row(item: Any, merge_gap_s: float) -> dict[str, Any]:
         found = coverage(brought.target or "", brought.transcript)
         if found is None:
             return row | {"reason": "empty_target"}
-        row |= {"coverage": found.value, "matched": found.matched, "target_tokens": found.target}
-        row["missing"] = list(found.missing)
+        row |= found.columns()
     if brought.window is None:
         # Read-back rests on the transcript alone; every other verifier needs the window.
         return row if brought.action == "READBACK" else row | {"reason": "no_window"}
@@ -235,18 +234,18 @@ def _brought_row(item: Any, merge_gap_s: float) -> dict[str, Any]:
     except InputError as error:
         raise InputError(f"user_spans or model_spans: {str(error).rstrip('.')}") from None
     measures = measure_window((w0, w1), user, agent, merge_gap_s)
-    merged = sp.merge(agent, merge_gap_s)
-    return row | {"w0_s": w0, "w1_s": w1, "spans": merged.tolist()} | vars(measures)
+    merged = {"spans": sp.merge(agent, merge_gap_s).tolist(), "user_spans": sp.merge(user, merge_gap_s).tolist()}
+    return row | {"w0_s": w0, "w1_s": w1} | merged | vars(measures)
 
 
 def _answer(row: dict[str, Any], verdict: dict[str, Any]) -> dict[str, Any]:
     evidence = {name: row.get(name) for name in EVIDENCE if row.get(name) is not None}
     if row.get("w0_s") is not None:
-        evidence |= {"window": [row["w0_s"], row["w1_s"]], "model_spans": row["spans"]}
-    if verdict["limit"]:
-        evidence |= {"threshold": verdict["limit"], "limit": verdict["limit_value"]}
-    if verdict["label"]:
-        evidence["label"] = verdict["label"]
+        evidence |= {"window": [row["w0_s"], row["w1_s"]], "user_spans": row["user_spans"], "model_spans": row["spans"]}
+    if verdict["verdict"] != "unmeasurable":
+        # A frame holds NaN where there is nothing to say; JSON says it by leaving the field out.
+        named = {"label": verdict["label"], "threshold": verdict["limit"], "limit": verdict["limit_value"]}
+        evidence |= {name: value for name, value in named.items() if _there(value)}
     return {
         "id": row["case"],
         "verdict": verdict["verdict"],

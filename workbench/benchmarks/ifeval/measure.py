@@ -95,6 +95,14 @@ class Coverage:
     def value(self) -> float:
         return self.matched / self.target
 
+    def columns(self) -> dict[str, Any]:
+        return {
+            "coverage": self.value,
+            "tokens_matched": self.matched,
+            "tokens_target": self.target,
+            "tokens_missing": list(self.missing),
+        }
+
 
 def coverage(target: str, transcript: str) -> Coverage | None:
     """Share of target tokens matched against a decrementing multiset of transcript tokens (E.3).
@@ -114,7 +122,9 @@ def coverage(target: str, transcript: str) -> Coverage | None:
     return Coverage(len(wanted) - len(missing), len(wanted), tuple(missing))
 
 
-def measure(case: Case, record: EpisodeRecord, user: np.ndarray, agent: np.ndarray) -> dict[str, Any]:
+def measure(
+    case: Case, record: EpisodeRecord, user: np.ndarray, agent: np.ndarray, merge_gap_s: float = MERGE_GAP_S
+) -> dict[str, Any]:
     """One row: the case's labels, its measurements, or the reason why there are none.
 
     user, agent : spans of the two channels over the whole recording, not yet merged.
@@ -127,16 +137,15 @@ def measure(case: Case, record: EpisodeRecord, user: np.ndarray, agent: np.ndarr
     row["first_words"] = _first_words(record, window)
     reason = unmeasurable(record, expected.action)
     if reason is None:
-        row |= asdict(measure_window(window, user, agent))
-        row["spans"] = [[_s(start), _s(end)] for start, end in sp.merge(agent, MERGE_GAP_S)]
-        row["user_spans"] = [[_s(start), _s(end)] for start, end in sp.merge(user, MERGE_GAP_S)]
+        row |= asdict(measure_window(window, user, agent, merge_gap_s))
+        row["spans"] = [[_s(start), _s(end)] for start, end in sp.merge(agent, merge_gap_s)]
+        row["user_spans"] = [[_s(start), _s(end)] for start, end in sp.merge(user, merge_gap_s)]
         if expected.action == "READBACK":
             found = coverage(expected.target or "", record.text or "")
             if found is None:
                 reason = "empty_target"
             else:
-                row |= {"coverage": found.value, "matched": found.matched, "target_tokens": found.target}
-                row["missing"] = list(found.missing)
+                row |= found.columns()
     row["reason"] = reason
     return row
 
@@ -172,9 +181,9 @@ _EMPTY: dict[str, Any] = {
     "user_goes_on": None,
     "overlap_s": None,
     "coverage": None,
-    "matched": None,
-    "target_tokens": None,
-    "missing": None,
+    "tokens_matched": None,
+    "tokens_target": None,
+    "tokens_missing": None,
     "agent_speech_s": None,
     "first_words": None,
     "spans": None,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_bootstrap_sums, slice_sums
+from workbench.analysis.statistics import cluster_bootstrap_sums, slice_sums, wilson
 from workbench.benchmarks.ifeval.authored import ACTIONS, LEVELS, MATCHED_ROLES, ROLES
 from workbench.benchmarks.ifeval.decide import NEEDS_FLOOR
 
@@ -32,8 +32,8 @@ def tables(
     """Every table of one run.
 
     measurements, verdicts : as scoring wrote them, one row a case in the same order. Rates are
-    fractions with `passed`, `measured`, `excluded` and a 95 % interval `low`, `high` (null where
-    resampling cannot give one, with the reason in `note`); `strict_*` is the strict variant.
+    fractions with `passed`, `measured`, `excluded` and a 95 % interval `low`, `high` (`note` says where
+    it is Wilson's, or why there is none); `strict_*` is the strict variant.
     """
     frame = measurements.merge(verdicts[["case", "verdict", "strict", "label"]], on="case", validate="one_to_one")
     slices = _slices(frame)
@@ -48,7 +48,7 @@ def tables(
     out: dict[str, list[dict]] = {}
     for index, part in enumerate(slices):
         if part.mask.any() or part.table == "ias":
-            out.setdefault(part.table, []).append(_rate_row(frame, part, sums, boot, index))
+            out.setdefault(part.table, []).append(_rate_row(part, sums, boot, index))
     out["entailment_gap"] = [
         _gap_row(keys, slices, pair, sums, boot, 2 * index)
         for index, (pair, keys) in enumerate(zip(pairs, gap_keys, strict=True))
@@ -89,20 +89,21 @@ def _slices(frame: pd.DataFrame) -> list[_Slice]:
     return slices
 
 
-def _rate_row(frame: pd.DataFrame, part: _Slice, sums, boot, index: int) -> dict:
+def _rate_row(part: _Slice, sums, boot, index: int) -> dict:
     row = dict(part.keys)
-    for prefix, system, word in (("", 0, "verdict"), ("strict_", 1, "strict")):
+    for prefix, system in (("", 0), ("strict_", 1)):
         column = sums.column(system, index)
         estimate = boot.columns[column]
-        measured = int(sums.denominators[:, column].sum())
-        row |= {
-            f"{prefix}passed": int(sums.numerators[:, column].sum()),
-            f"{prefix}ias": estimate.value,
-            f"{prefix}low": estimate.interval[0] if estimate.interval else None,
-            f"{prefix}high": estimate.interval[1] if estimate.interval else None,
-        }
+        passed, measured = int(sums.numerators[:, column].sum()), int(sums.denominators[:, column].sum())
+        interval, note = estimate.interval, estimate.reason
+        if interval is None and measured:
+            # All conversations agree, or there is only one: resampling shows no spread, which is no
+            # certainty. Wilson's interval, which takes cases as independent, stands in and says so.
+            interval, note = wilson(passed, measured), "Wilson interval: " + str(note)
+        low, high = interval or (None, None)
+        row |= {f"{prefix}passed": passed, f"{prefix}ias": estimate.value, f"{prefix}low": low, f"{prefix}high": high}
         if not prefix:
-            row |= {"measured": measured, "excluded": int(part.mask.sum()) - measured, "note": estimate.reason}
+            row |= {"measured": measured, "excluded": int(part.mask.sum()) - measured, "note": note}
     order = [*part.keys, "ias", "passed", "measured", "excluded", "low", "high"]
     return {name: row[name] for name in (*order, "strict_ias", "strict_passed", "strict_low", "strict_high", "note")}
 

@@ -1,0 +1,6 @@
+"""Makes the loopback servers and helpers beside the tests importable, whatever the import mode."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,40 @@
+"""Fixtures that the whole suite shares: a cache of its own, and one small dataset built once."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+TINY_CASES = 12
+"""The first twelve cells at instance 1: every probe of R1 and R2, with C1 and C4 shared between them."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workbench_cache(tmp_path_factory):
+    """The cache of this session, for this process and those it starts: never the user's own."""
+    folder = tmp_path_factory.mktemp("cache")
+    before = os.environ.get("WORKBENCH_CACHE")
+    os.environ["WORKBENCH_CACHE"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["WORKBENCH_CACHE"]
+    else:
+        os.environ["WORKBENCH_CACHE"] = before
+
+
+@pytest.fixture(scope="session")
+def tiny_dataset(tmp_path_factory, workbench_cache) -> Path:
+    """Folder of a built ifeval dataset of `TINY_CASES` cases, to be read only; `dataset_copy` may be spoilt."""
+    from workbench import benchmarks
+    from workbench.benchmarks.base import BuildOptions
+
+    folder = tmp_path_factory.mktemp("tiny") / "dataset"
+    benchmarks.get("ifeval").build(BuildOptions(folder, limit=TINY_CASES, workers=1))
+    return folder
+
+
+@pytest.fixture
+def dataset_copy(tiny_dataset, tmp_path) -> Path:
+    """A copy of the tiny dataset, with the files' times kept."""
+    return Path(shutil.copytree(tiny_dataset, tmp_path / "dataset"))

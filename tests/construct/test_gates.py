@@ -1,0 +1,67 @@
+"""The two leakage gates on texts that violate them and texts that do not."""
+
+import pytest
+
+from workbench.construct.gates import Vocabulary, shared_ngrams, stated_rules
+from workbench.errors import InputError
+from workbench.shipped import data_path
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary.read(data_path("ifeval", "turn_management.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("She never interrupted anybody.", "interrupted"),
+        ("You are all patience and WAITING.", "waiting"),
+        ("He knows the worth of a pause.", "pause"),
+        ("You repeat each figure.", "repeat"),
+        ("You know when it is your turn.", "turn"),
+        ("You say it back.", "say it back"),
+        ("You read\nback the order.", "read back"),
+        ("You let them  finish.", "let them finish"),
+        ("The floor is theirs.", "floor"),
+        ("A soft mm-hm is your whole art.", "mm-hm"),
+        ("You murmur uh-huh now and then.", "uh-huh"),
+        ("She cuts in, and he was jumping in.", "cut in"),
+        ("She cuts in, and he was jumping in.", "jump in"),
+        ("You don\u2019t speak over others.", "speak"),
+    ],
+)
+def test_a_stated_rule_is_found(vocabulary, text, found):
+    assert found in stated_rules(text, vocabulary)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You are a nurse at the front desk, twenty years in.",
+        "Returns and turnips, flooring and stopgaps: words begin alike and mean other things.",  # whole words only
+        "The doctor reads a back issue.",
+        "",
+    ],
+)
+def test_an_implied_rule_passes(vocabulary, text):
+    assert stated_rules(text, vocabulary) == []
+
+
+def test_shared_runs_of_content_words_are_found_across_function_words(vocabulary):
+    persona = "You keep every broken sentence of the widow safe in a drawer."
+    rule = "Keep every broken sentence, and the widow's too."
+    assert shared_ngrams(persona, rule, 4, vocabulary) == [("keep", "every", "broken", "sentence")]
+    assert shared_ngrams(persona, "Keep every sentence broken.", 4, vocabulary) == []
+    assert shared_ngrams("Of the and to in", "of the and to in", 4, vocabulary) == []
+    assert shared_ngrams("one gate", "gate", 4, vocabulary) == []
+
+
+def test_a_vocabulary_that_lacks_a_list_is_named(tmp_path):
+    path = tmp_path / "words.yaml"
+    path.write_text("stems: [wait]\nwords: []\nphrases: []\n")
+    with pytest.raises(InputError, match=r"words.yaml lacks the list 'function_words'"):
+        Vocabulary.read(path)
+    path.write_text("- wait\n")
+    with pytest.raises(InputError, match=r"words.yaml"):
+        Vocabulary.read(path)

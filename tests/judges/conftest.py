@@ -1,0 +1,46 @@
+"""Fixtures for the judges' tests: a loopback judge server and small run folders."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from judge_loopback import LoopbackJudge
+from judge_runs import KEY, make_run
+
+from workbench.judges.ask import ModelJudge
+from workbench.judges.client import Settings
+
+
+@pytest.fixture
+def server():
+    with LoopbackJudge() as running:
+        yield running
+
+
+@pytest.fixture
+def slept():
+    """Seconds that the client meant to sleep: noted instead of slept, and what its clock shows."""
+    return []
+
+
+@pytest.fixture
+def model(server, slept, monkeypatch):
+    """Make a model judge on the loopback server: model(tries=2) and so on."""
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    def make(**changes):
+        options = {"model": "loopback-1", "base_url": server.url, "key_env": "JUDGE_KEY", "timeout_s": 20.0}
+        return ModelJudge(Settings(**(options | changes)), sleep=sleep, clock=lambda: sum(slept))
+
+    return make
+
+
+@pytest.fixture
+def run(tmp_path):
+    return make_run(tmp_path / "run")

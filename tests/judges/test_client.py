@@ -1,0 +1,216 @@
+"""The client against a real server: what is retried, what is not, what is remembered."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from judge_loopback import Say, answer, error
+from judge_runs import KEY
+
+from workbench.errors import InputError
+from workbench.judges.client import ChatClient, Settings
+from workbench.judges.faults import ServerFault, retry_after_s
+from workbench.judges.pacing import Pace
+
+SCHEMA = {"type": "object", "properties": {}}
+ASKED = [{"role": "user", "content": "well?"}]
+
+
+async def complete(backend):
+    async with backend:
+        return await backend.client.complete(ASKED, SCHEMA, "pas")
+
+
+async def fails(backend):
+    with pytest.raises(ServerFault) as caught:
+        await complete(backend)
+    return caught.value
+
+
+async def test_sends_what_was_asked_for(server, model):
+    reply = await complete(model(seed=7, max_tokens=300, extra={"top_p": 0.5}))
+    body = server.bodies[0]
+    assert (body["model"], body["temperature"], body["seed"], body["max_tokens"]) == ("loopback-1", 0.0, 7, 300)
+    assert body["top_p"] == 0.5 and body["messages"] == ASKED
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert (reply.mode, reply.model, reply.fingerprint) == ("json_schema", "loopback-1-0613", "fp_loopback")
+    assert (reply.prompt_tokens, reply.completion_tokens) == (1000, 50)
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(("status", "kind", "fatal"), [(400, "bad_request", False), (401, "auth", True),
+                                                      (403, "auth", True), (404, "not_found", True),
+                                                      (422, "bad_request", False)])  # fmt: skip
+async def test_refusals_are_not_retried(server, model, slept, status, kind, fatal):
+    server.script(error(status, "no"), then=lambda body, number: error(status, "no"))
+    fault = await fails(model())
+    assert (fault.kind, fault.fatal, len(server.bodies), slept) == (kind, fatal, 1, [])
+
+
+@pytest.mark.parametrize("bad", [error(429, "slow down"), error(500, "oops"), error(503, "busy"), error(408, "late"),
+                                 Say(drop=True), Say(body="<html>proxy</html>"), Say(body='{"odd": 1}'),
+                                 Say(body="{broken")])  # fmt: skip
+async def test_passing_faults_are_retried_with_backoff(server, model, slept, bad):
+    server.script(bad, bad)
+    reply = await complete(model())
+    assert reply.text and len(server.bodies) == 3
+    assert 1 <= slept[0] <= 2 and 2 <= slept[1] <= 3
+
+
+async def test_tries_are_bounded(server, model, slept):
+    server.say = lambda body, number: error(500, "oops")
+    fault = await fails(model(tries=4))
+    assert (fault.kind, fault.fatal, len(server.bodies), len(slept)) == ("server", False, 4, 3)
+    assert len(set(slept)) == 3, "jitter and growth"
+
+
+async def test_a_silent_server_times_out(server, model):
+    server.say = lambda body, number: Say(hang=True)
+    fault = await fails(model(timeout_s=0.2, tries=2))
+    assert (fault.kind, len(server.bodies)) == ("timeout", 2)
+
+
+async def test_nobody_there(model):
+    fault = await fails(model(base_url="http://127.0.0.1:9/v1", tries=2))
+    assert fault.kind == "connection" and "127.0.0.1" in str(fault)
+
+
+async def test_retry_after_is_honoured(server, model, slept):
+    server.script(error(429, "wait", **{"Retry-After": "17"}))
+    await complete(model())
+    assert 17 <= slept[0] <= 18
+
+
+async def test_a_long_retry_after_ends_the_batch(server, model, slept):
+    server.script(error(429, "wait", **{"Retry-After": "86400"}))
+    fault = await fails(model())
+    assert fault.fatal and "86400 s" in str(fault) and slept == []
+
+
+async def test_an_empty_account_ends_the_batch(server, model):
+    server.script(error(429, "no money", code="insufficient_quota"))
+    fault = await fails(model())
+    assert (fault.kind, fault.fatal, len(server.bodies)) == ("quota", True, 1)
+
+
+def test_retry_after_as_a_date_or_nonsense():
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
+    assert 38 <= retry_after_s({"retry-after": later}) <= 40
+    assert retry_after_s({"retry-after-ms": "1500"}) == 1.5
+    assert retry_after_s({"retry-after": "soon"}) is None and retry_after_s({}) is None
+
+
+async def test_a_server_without_schema_is_asked_without_and_this_is_remembered(server, model):
+    def say(body, number):
+        if "response_format" in body:
+            return error(400, "'response_format' of type 'json_schema' is not supported")
+        return Say(answer())
+
+    server.say = say
+    backend = model()
+    async with backend:
+        first = await backend.client.complete(ASKED, SCHEMA, "pas")
+        await backend.client.complete(ASKED, SCHEMA, "pas")
+    assert first.mode == "text"
+    assert ["response_format" in body for body in server.bodies] == [True, False, False]
+
+
+async def test_the_newer_name_of_the_token_limit(server, model):
+    def say(body, number):
+        if "max_tokens" in body:
+            return error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+        return Say(answer())
+
+    server.say = say
+    await complete(model(max_tokens=99))
+    assert server.bodies[-1]["max_completion_tokens"] == 99
+
+
+async def test_a_refused_temperature_names_the_remedy(server, model):
+    server.script(error(400, "Unsupported value: 'temperature' must be 1"))
+    assert "--temperature none" in str(await fails(model()))
+    await complete(model(temperature=None))
+    assert "temperature" not in server.bodies[-1]
+
+
+async def test_no_schema_when_told_so(server, model):
+    await complete(model(schema=False))
+    assert "response_format" not in server.bodies[0]
+
+
+async def test_an_echoed_key_is_blotted_out(server, model):
+    server.script(error(401, f"Incorrect key {KEY}"))
+    fault = await fails(model())
+    assert KEY not in str(fault) and KEY not in fault.detail
+    server.say = lambda body, number: Say(f"your key is {KEY}")
+    assert KEY not in (await complete(model())).text
+
+
+def test_keys_come_from_the_environment_and_go_where_they_belong(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-own")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OTHER_KEY", raising=False)
+    assert Settings("m").key() == "sk-own"
+    assert Settings("m", base_url="http://localhost:1/v1").key() == "none", "OpenAI's key goes to OpenAI only"
+    with pytest.raises(InputError, match="OTHER_KEY is not set"):
+        Settings("m", base_url="http://localhost:1/v1", key_env="OTHER_KEY").key()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(InputError, match="OPENAI_API_KEY is not set"):
+        Settings("m").key()
+
+
+@pytest.mark.parametrize("url", ["http://me:pass@host/v1", "http://host/v1?key=abc"])
+def test_credentials_in_the_address_are_refused_and_not_shown(url):
+    with pytest.raises(InputError) as caught:
+        _ = Settings("m", base_url=url).url
+    assert "pass" not in str(caught.value) and "abc" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["localhost:11434/v1", "ftp://host", "http://"])
+def test_addresses_that_are_none(url):
+    with pytest.raises(InputError, match="must look like"):
+        _ = Settings("m", base_url=url).url
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    async def sleep(self, seconds):
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+async def test_requests_are_spaced_evenly():
+    clock, times = Clock(), []
+    pace = Pace(120, clock.sleep, lambda: clock.now)
+    for _ in range(5):
+        await pace.turn()
+        times.append(clock.now)
+    assert times == [0, 0.5, 1.0, 1.5, 2.0]
+
+
+async def test_one_told_to_wait_makes_all_wait():
+    clock = Clock()
+    pace = Pace(None, clock.sleep, lambda: clock.now)
+    await pace.turn()
+    pace.hold(9)
+    await pace.turn()
+    assert clock.now == 9
+
+
+def test_settings_that_cannot_be():
+    with pytest.raises(InputError):
+        Settings("m", concurrency=0)
+    with pytest.raises(InputError):
+        Settings("m", per_minute=0)
+
+
+async def test_the_client_closes(server, model):
+    client = ChatClient(model().settings)
+    async with client:
+        await client.complete(ASKED, SCHEMA, "pas")
+    assert client.requests == 1

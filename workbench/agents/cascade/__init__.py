@@ -1,0 +1,1 @@
+"""The local cascade: voice activity, recognition, a brain and a voice, in full duplex."""

@@ -1,0 +1,174 @@
+"""Gemini Live over its own JSON protocol: 16 kHz in, 24 kHz out, faster than real time.
+
+A plain WebSocket rather than the vendor's package, which insists on TLS with a key and so could not
+be tested against a server on this computer. Field names are those of BidiGenerateContent (v1beta).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from websockets.asyncio.client import connect
+
+from workbench.agents.base import AudioOut, Emit, Interrupted, Note, Session, Text, Traits, TurnEnd
+from workbench.agents.link import CLOSE_S, Link, Listener, Pcm16, key_from, mapping, number, tls
+from workbench.audio import StreamResampler, from_pcm16, to_pcm16
+from workbench.cases import RATE_HZ
+
+HOST = "wss://generativelanguage.googleapis.com"
+PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+IN_HZ = 16_000
+
+
+class GeminiLive:
+    """One Live session a case, with the server's own activity detection.
+
+    model : such as 'gemini-live-...' (with or without 'models/'). voice : '' leaves it to the server.
+    silence_ms, prefix_padding_ms : of its activity detection; 0 leaves them to the server.
+    setup : more fields of the setup message, as JSON. base_url : another server ('ws://host:port').
+    key_env : environment variable with the key, which travels in a header and never in an address.
+    handshake_s : seconds until `setupComplete` must have come.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        voice: str = "",
+        silence_ms: int = 800,
+        prefix_padding_ms: int = 300,
+        setup: Mapping[str, Any] | str | None = None,
+        base_url: str = "",
+        key_env: str = "GEMINI_API_KEY",
+        handshake_s: float = 15.0,
+    ):
+        key = key_from(key_env, not base_url, "gemini-live")
+        self._address = (base_url or HOST).rstrip("/") + PATH
+        self._link = Link(f"Gemini Live at {base_url or HOST}", key)
+        self._model, self._voice, self._more = model, voice, mapping(setup, "setup")
+        detection = {
+            "prefixPaddingMs": round(number(prefix_padding_ms, "prefix_padding_ms")),
+            "silenceDurationMs": round(number(silence_ms, "silence_ms")),
+        }
+        self._detection = {name: value for name, value in detection.items() if value}
+        self._handshake_s = number(handshake_s, "handshake_s")
+        self._socket = self._listener = None
+        self.traits = Traits(
+            "gemini-live",
+            model,
+            "wall",
+            settings={
+                "base_url": base_url,
+                "voice": voice,
+                "activity_detection": self._detection,
+                "setup": self._more,
+            },
+        )
+
+    async def open(self, session: Session, emit: Emit) -> None:
+        self._session, self._emit = session, emit
+        self._turn, self._said, self._pcm = 1, False, Pcm16()
+        self._resample = StreamResampler(RATE_HZ, IN_HZ, live=True)
+        async with self._link.opening(self._handshake_s):
+            self._socket = await connect(
+                self._address,
+                additional_headers={"x-goog-api-key": self._link.key} if self._link.key else {},
+                ssl=tls() if self._address.startswith("wss") else None,
+                max_size=None,
+                compression=None,
+                close_timeout=CLOSE_S,
+            )
+            self._listener = Listener(self._link, emit, self._receive)
+            await self._socket.send(json.dumps({"setup": self._setup(session.system_prompt)}))
+            await self._listener.ready
+
+    def _setup(self, prompt: str) -> dict[str, Any]:
+        generation: dict[str, Any] = {"responseModalities": ["AUDIO"]}
+        if self._voice:
+            generation["speechConfig"] = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": self._voice}}}
+        setup: dict[str, Any] = {
+            "model": self._model if "/" in self._model else f"models/{self._model}",
+            "generationConfig": generation,
+            "outputAudioTranscription": {},
+            "realtimeInputConfig": {"automaticActivityDetection": self._detection},
+        }
+        if prompt:
+            setup["systemInstruction"] = {"parts": [{"text": prompt}]}
+        return setup | self._more
+
+    async def send(self, frame: np.ndarray) -> None:
+        samples = to_pcm16(self._resample(from_pcm16(frame)))
+        audio = base64.b64encode(samples.astype("<i2").tobytes()).decode()
+        message = '{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"' + audio + '"}}}'
+        try:
+            await self._socket.send(message)
+        except Exception as error:
+            raise self._link.lost(error) from None
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            await self._listener.stop()
+        if self._socket is not None:
+            await self._socket.close()
+
+    # In ------------------------------------------------------------------------------------------
+
+    async def _receive(self) -> None:
+        async for raw in self._socket:
+            message = self._link.parse(raw)
+            if "setupComplete" in message:
+                self._emit(Note("reported", {"model": self._model, **_versions(message)}))
+                self._listener.opened()
+            if "serverContent" in message:
+                self._content(message["serverContent"])
+            if "goAway" in message:
+                self._emit(Note("go_away", {"time_left": str((message["goAway"] or {}).get("timeLeft", ""))}))
+            if "usageMetadata" in message:
+                self._emit(Note("usage", dict(message["usageMetadata"])))
+            if "error" in message:
+                error = message["error"] or {}
+                raise self._link.refused(int(error.get("code") or 500), error.get("message") or error)
+
+    @property
+    def _item(self) -> str:
+        return f"turn_{self._turn}"
+
+    def _content(self, content: dict[str, Any]) -> None:
+        for part in (content.get("modelTurn") or {}).get("parts") or []:
+            data = part.get("inlineData")
+            if data and str(data.get("mimeType", "")).startswith("audio/"):
+                self._audio(data)
+        if content.get("outputTranscription"):
+            self._emit(Text(str(content["outputTranscription"].get("text", "")), self._item))
+        if content.get("inputTranscription"):
+            self._emit(Note("heard", {"text": str(content["inputTranscription"].get("text", ""))}))
+        if content.get("interrupted"):
+            # Whatever is still playing stops, also of a turn that was delivered in full; the server
+            # generates no more of this one, and what comes next is another.
+            self._emit(Interrupted())
+            self._next_turn()
+        if content.get("turnComplete") or content.get("generationComplete"):
+            if self._said:
+                self._emit(TurnEnd(self._item))
+            self._said = False
+            if content.get("turnComplete"):
+                self._next_turn()
+
+    def _next_turn(self) -> None:
+        self._turn, self._said, self._pcm = self._turn + 1, False, Pcm16()
+
+    def _audio(self, data: dict[str, Any]) -> None:
+        rate = re.search(r"rate=(\d+)", str(data.get("mimeType")))
+        samples = self._pcm(self._link.audio(data.get("data")))
+        self._said = True
+        if samples.size:
+            self._emit(AudioOut(samples, self._item, int(rate.group(1)) if rate else RATE_HZ))
+
+
+def _versions(message: dict[str, Any]) -> dict[str, Any]:
+    said = message.get("setupComplete") or {}
+    return {"session": said["sessionId"]} if "sessionId" in said else {}

@@ -1,0 +1,186 @@
+"""A telephone agent, reached the way Twilio Media Streams reaches it: the workbench plays Twilio's side.
+
+It connects to the agent's media-stream address and speaks mu-law at 8 kHz in packets of 20 ms. The
+call carries neither transcripts nor turn ends: a turn counts as over when everything sent has been
+played and nothing has followed for `quiet_s`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosedOK
+
+from workbench.agents import mulaw
+from workbench.agents.base import FRAME_S, AgentError, AudioOut, Emit, Interrupted, Note, Session, Traits, TurnEnd
+from workbench.agents.link import CLOSE_S, Link, Listener, mapping, number, tls
+from workbench.audio import StreamResampler, from_pcm16, to_pcm16
+from workbench.cases import RATE_HZ
+from workbench.errors import InputError
+
+LINE_HZ = 8_000
+_TOLERANCE_SAMPLES = RATE_HZ // 100
+_ACCOUNT = "AC" + "0" * 32
+
+
+class Twilio:
+    """One call a case.
+
+    url : the agent's media-stream address ('wss://host/media').
+    parameters : custom parameters of the call, as JSON. prompt_parameter : the name under which the
+        system prompt is given among them; '' keeps it back, and the record says so.
+    quiet_s : silence after which the agent's turn counts as over. turns : 'events' (that rule) or
+        'continuous' (for agents that send silence without end).
+    verify : refuse a certificate that cannot be checked. handshake_s : seconds until the connection
+        must stand.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        parameters: Mapping[str, Any] | str | None = None,
+        prompt_parameter: str = "system_prompt",
+        quiet_s: float = 0.8,
+        turns: str = "events",
+        verify: bool = True,
+        handshake_s: float = 15.0,
+    ):
+        if turns not in ("events", "continuous"):
+            raise InputError(f"The option 'turns' is 'events' or 'continuous', not {turns!r}.")
+        self._url, self._verify, self._handshake_s = url, verify, number(handshake_s, "handshake_s")
+        self._parameters, self._prompt_parameter = mapping(parameters, "parameters"), prompt_parameter
+        self._quiet_frames = round(number(quiet_s, "quiet_s") / FRAME_S)
+        self._link = Link(f"The telephone agent at {url}")
+        self._socket = self._listener = None
+        self.traits = Traits(
+            "twilio",
+            "call",
+            "wall",
+            turns=turns,
+            text=False,
+            settings={
+                "url": url,
+                "parameters": self._parameters,
+                "prompt_parameter": prompt_parameter,
+                "quiet_s": quiet_s,
+            },
+        )
+
+    async def open(self, session: Session, emit: Emit) -> None:
+        self._session, self._emit = session, emit
+        self._stream, self._call = f"MZ{uuid.uuid4().hex}", f"CA{uuid.uuid4().hex}"
+        self._resample = StreamResampler(RATE_HZ, LINE_HZ, live=True)
+        self._sequence = self._chunk = 0
+        self._talk, self._received, self._quiet = 1, 0, 0
+        self._marks: list[tuple[str, int]] = []
+        given = dict(self._parameters)
+        if session.system_prompt and self._prompt_parameter:
+            given[self._prompt_parameter] = session.system_prompt
+        elif session.system_prompt:
+            emit(Note("system_prompt_not_sent", {"reason": "prompt_parameter is empty"}))
+        async with self._link.opening(self._handshake_s):
+            self._socket = await connect(
+                self._url,
+                ssl=tls(self._verify) if self._url.startswith("wss") else None,
+                max_size=None,
+                compression=None,
+                close_timeout=CLOSE_S,
+            )
+        self._listener = Listener(self._link, emit, self._receive)
+        self._listener.opened()
+        await self._write({"event": "connected", "protocol": "Call", "version": "1.0.0"})
+        start = {
+            "streamSid": self._stream,
+            "callSid": self._call,
+            "accountSid": _ACCOUNT,
+            "tracks": ["inbound"],
+            "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": LINE_HZ, "channels": 1},
+            "customParameters": given,
+        }
+        await self._say("start", start=start)
+
+    # Out -----------------------------------------------------------------------------------------
+
+    async def send(self, frame: np.ndarray) -> None:
+        data = mulaw.encode(to_pcm16(self._resample(from_pcm16(frame))))
+        media = {
+            "track": "inbound",
+            "chunk": str(self._chunk + 1),
+            "timestamp": str(round(self._chunk * FRAME_S * 1000)),
+            "payload": base64.b64encode(data).decode(),
+        }
+        self._chunk += 1
+        await self._say("media", media=media)
+        if self._marks or self._received:
+            await self._follow_playout()
+
+    async def _follow_playout(self) -> None:
+        """Echo the marks that have been played; end the turn when all is played and nothing follows."""
+        heard = self._session.played_samples(self._item) + _TOLERANCE_SAMPLES
+        while self._marks and heard >= self._marks[0][1]:
+            await self._say("mark", mark={"name": self._marks.pop(0)[0]})
+        if heard >= self._received:
+            self._quiet += 1
+            if self._quiet >= self._quiet_frames:
+                self._emit(TurnEnd(self._item))
+                self._next_talk()
+
+    async def _say(self, event: str, **fields: Any) -> None:
+        self._sequence += 1
+        await self._write({"event": event, "sequenceNumber": str(self._sequence), "streamSid": self._stream, **fields})
+
+    async def _write(self, message: dict[str, Any]) -> None:
+        try:
+            await self._socket.send(json.dumps(message))
+        except ConnectionClosedOK:
+            raise self._hung_up() from None
+        except Exception as error:
+            raise self._link.lost(error) from None
+
+    def _hung_up(self) -> AgentError:
+        return AgentError("hung_up", f"{self._link.name} hung up before the case was over.")
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            await self._listener.stop()
+        if self._socket is not None:
+            with suppress(AgentError):  # the line may be down already
+                await self._say("stop", stop={"accountSid": _ACCOUNT, "callSid": self._call})
+            await self._socket.close()
+
+    # In ------------------------------------------------------------------------------------------
+
+    @property
+    def _item(self) -> str:
+        return f"talk_{self._talk}"
+
+    def _next_talk(self) -> None:
+        self._talk, self._received, self._quiet = self._talk + 1, 0, 0
+
+    async def _receive(self) -> None:
+        async for raw in self._socket:
+            message = self._link.parse(raw)
+            match message.get("event"):
+                case "media":
+                    samples = mulaw.decode(self._link.audio((message.get("media") or {}).get("payload")))
+                    self._received += samples.size * RATE_HZ // LINE_HZ
+                    self._quiet = 0
+                    if samples.size:
+                        self._emit(AudioOut(samples, self._item, LINE_HZ))
+                case "mark":
+                    self._marks.append((str((message.get("mark") or {}).get("name", "")), self._received))
+                case "clear":
+                    self._emit(Interrupted())
+                    # Twilio sends back every mark that was still waiting.
+                    waiting, self._marks = self._marks, []
+                    self._next_talk()
+                    for name, _ in waiting:
+                        await self._say("mark", mark={"name": name})
+        raise self._hung_up()

@@ -1,0 +1,161 @@
+"""Comparing runs on the same cases: wins, losses and ties, paired tests, slices, and the evidence side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from workbench.analysis.statistics import holm, mcnemar_exact, paired_bootstrap, paired_counts
+from workbench.errors import InputError
+
+SLICES = ("level", "action", "role", "probe", "speaker", "length")
+_LENGTHS = (0.0, 15.0, 20.0, 25.0, np.inf)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two or more runs joined on case ids; the first is the baseline.
+
+    joined : one row a case with the labels and, for each run, verdict, strict, reason and latencies
+    in columns such as 'verdict:NAME'. only_in : cases that not every run has, with who has them.
+    """
+
+    names: tuple[str, ...]
+    joined: pd.DataFrame
+    only_in: pd.DataFrame
+
+    def outcome(self, name: str, rule: str = "verdict") -> np.ndarray:
+        """Pass 1, fail 0, not measurable NaN, for one run: float (cases,)."""
+        return self.joined[f"{rule}:{name}"].map({"pass": 1.0, "fail": 0.0}).to_numpy(float)
+
+    def tests(self, rule: str = "verdict", *, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
+        """Every other run against the baseline, on cases measured for both.
+
+        Difference in percentage points with a cluster-bootstrap interval over conversations, exact
+        McNemar (which takes cases as independent: too optimistic over several levels of one
+        conversation), and both p values corrected by Holm over the comparisons.
+        """
+        base = self.outcome(self.names[0], rule)
+        rows = []
+        for name in self.names[1:]:
+            other = self.outcome(name, rule)
+            pairs = paired_counts(other, base)
+            test = mcnemar_exact(pairs.only_first, pairs.only_second, pairs.both, pairs.neither)
+            boot = paired_bootstrap(other, base, self.joined["conversation"], n_resamples=resamples, seed=seed)
+            low, high = boot.estimate.interval or (None, None)
+            rows.append(
+                {
+                    "system": name,
+                    "baseline": self.names[0],
+                    "pairs": pairs.pairs,
+                    "excluded": pairs.excluded,
+                    "wins": pairs.only_first,
+                    "losses": pairs.only_second,
+                    "ties": pairs.both + pairs.neither,
+                    "difference_pp": None if boot.estimate.value is None else 100 * boot.estimate.value,
+                    "low_pp": None if low is None else 100 * low,
+                    "high_pp": None if high is None else 100 * high,
+                    "p_bootstrap": boot.p_value,
+                    "p_mcnemar": test.p_value,
+                    "odds_ratio": test.odds_ratio.value if test.odds_ratio is not None else None,
+                    "note": boot.reason or boot.estimate.reason,
+                }
+            )
+        frame = pd.DataFrame(rows)
+        for column in ("p_bootstrap", "p_mcnemar"):
+            frame[f"{column}_holm"] = list(
+                holm(frame[column].astype(object).where(frame[column].notna(), None)).p_values
+            )
+        return frame
+
+    def by(self, column: str, rule: str = "verdict") -> pd.DataFrame:
+        """Rates of every run and wins and losses against the baseline, sliced by a label.
+
+        Raises
+        ------
+        InputError : no such label.
+        """
+        if column not in self.joined:
+            known = [name for name in self.joined if ":" not in name]
+            raise InputError(f"There is no label {column!r} to slice by; labels are {', '.join(known)}.")
+        base = self.outcome(self.names[0], rule)
+        rows = []
+        for value, index in self.joined.groupby(column, sort=True, observed=True).indices.items():
+            row: dict = {column: value, "cases": len(index)}
+            for name in self.names:
+                outcome = self.outcome(name, rule)[index]
+                measured = ~np.isnan(outcome)
+                row |= {
+                    f"passed:{name}": int(np.nansum(outcome)),
+                    f"measured:{name}": int(measured.sum()),
+                    f"rate:{name}": float(np.nanmean(outcome)) if measured.any() else None,
+                }
+                if name != self.names[0]:
+                    row |= {
+                        f"wins:{name}": int(((outcome == 1) & (base[index] == 0)).sum()),
+                        f"losses:{name}": int(((outcome == 0) & (base[index] == 1)).sum()),
+                    }
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def differences(self, rule: str = "verdict") -> pd.DataFrame:
+        """The cases on which the runs do not all agree, evidence side by side."""
+        verdicts = self.joined[[f"{rule}:{name}" for name in self.names]]
+        return self.joined[verdicts.nunique(axis=1) > 1].reset_index(drop=True)
+
+
+def compare(runs: Mapping[str, tuple[pd.DataFrame, pd.DataFrame, Mapping]], *, anyway: bool = False) -> Comparison:
+    """Join scored runs on their cases.
+
+    runs : name -> (measurements, verdicts, facts); facts hold `fingerprint` (of the cases), `scorer`,
+    `thresholds` and `vad`. Runs of different datasets or scored differently are refused unless
+    `anyway`.
+
+    Raises
+    ------
+    InputError : fewer than two runs, no common case, or runs that should not be compared.
+    """
+    if len(runs) < 2:
+        raise InputError("Comparing needs at least two runs.")
+    names = tuple(runs)
+    if not anyway:
+        _refuse_unlike({name: facts for name, (_, _, facts) in runs.items()})
+    labels = ["case", "conversation", *[name for name in SLICES if name != "length"]]
+    joined: pd.DataFrame | None = None
+    seen: dict[str, list[str]] = {}
+    for name, (measurements, verdicts, _) in runs.items():
+        for case in measurements["case"]:
+            seen.setdefault(case, []).append(name)
+        values = measurements[["case", "genuine_s", "off_s"]].merge(
+            verdicts[["case", "verdict", "strict", "label", "reason"]], on="case"
+        )
+        values = values.rename(columns={column: f"{column}:{name}" for column in values if column != "case"})
+        if joined is None:
+            own = measurements[[label for label in labels if label in measurements]].copy()
+            own["length"] = pd.cut(pd.to_numeric(measurements["w1_s"], errors="coerce"), _LENGTHS).astype(str)
+            joined = own.merge(values, on="case")
+        else:
+            joined = joined.merge(values, on="case")
+    if joined.empty:
+        raise InputError(f"The runs {', '.join(names)} have no case in common.")
+    partial = [{"case": case, "runs": ", ".join(have)} for case, have in seen.items() if len(have) < len(names)]
+    return Comparison(names, joined, pd.DataFrame(partial, columns=["case", "runs"]))
+
+
+def _refuse_unlike(facts: Mapping[str, Mapping]) -> None:
+    (first, base), *others = facts.items()
+    for name, fact in others:
+        for key, what in (
+            ("fingerprint", "cases"),
+            ("scorer", "version of the scorer"),
+            ("thresholds", "thresholds"),
+            ("vad", "detector settings"),
+        ):
+            if fact.get(key) != base.get(key):
+                raise InputError(
+                    f"The runs {first!r} and {name!r} have different {what}, so their verdicts cannot be compared; "
+                    "score both alike, or insist with anyway=True."
+                )

@@ -1,0 +1,240 @@
+"""Threshold sweeps: verdicts of whole runs decided again from stored measurements, never from audio.
+
+Does a ranking survive another threshold? Each system's measurements are decided under every setting
+of a grid; scores (IAS, Entailment Gap ...) are ratios of sums; rankings are compared with the
+default's by Kendall's tau-b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from workbench.benchmarks.base import Benchmark, Contrast
+from workbench.errors import InputError
+
+_EQUAL = 1e-9
+"""Scores this close are a tie: they are ratios of small counts, computed in floating point."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Scores of every system under every setting.
+
+    settings : frame (k, thresholds). default : the row that holds the default thresholds.
+    scores : score name -> float (k, systems), NaN where nothing was measured.
+    """
+
+    benchmark: str
+    systems: tuple[str, ...]
+    settings: pd.DataFrame
+    default: int
+    scores: Mapping[str, np.ndarray]
+    ranking: str
+    strict: bool
+
+    @cached_property
+    def tau(self) -> np.ndarray:
+        """Kendall's tau-b (k,) of the ranking under each setting against the default's; NaN where undefined."""
+        return tau_b(self.scores[self.ranking], self.scores[self.ranking][self.default])
+
+    def summary(self) -> dict[str, float | int | None]:
+        """Tau's mean, median, minimum and maximum, and how often the top of the ranking survives.
+
+        Shares count settings whose best (or best two, as a set; or whole order) is the default's.
+        Ties are broken by none: a tied place survives only if the same systems are tied in it.
+        """
+        others = np.arange(len(self.settings)) != self.default
+        tau = self.tau[~np.isnan(self.tau)]
+        score = self.scores[self.ranking]
+        base = _ranks(score[self.default])
+        ranks = np.array([_ranks(row) for row in score])
+        kept = {
+            "top1_kept": (((ranks == 1) == (base == 1)).all(axis=1)),
+            "top2_kept": (((ranks <= 2) == (base <= 2)).all(axis=1)),
+            "order_kept": (ranks == base).all(axis=1),
+        }
+        return {
+            "settings": len(self.settings),
+            "undefined": int(np.isnan(self.tau).sum()),
+            "tau_mean": float(tau.mean()) if tau.size else None,
+            "tau_median": float(np.median(tau)) if tau.size else None,
+            "tau_min": float(tau.min()) if tau.size else None,
+            "tau_max": float(tau.max()) if tau.size else None,
+            "ties_at_default": int(len(base) - len(np.unique(base))),
+            **{name: float(mask.mean()) for name, mask in kept.items()},
+            **{
+                f"{name}_elsewhere": float(mask[others].mean()) if others.any() else None for name, mask in kept.items()
+            },
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Long form: one row a setting and system, with every score, its rank and the setting's tau."""
+        count = len(self.systems)
+        out = self.settings.loc[self.settings.index.repeat(count)].reset_index(drop=True)
+        out["system"] = np.tile(self.systems, len(self.settings))
+        for name, values in self.scores.items():
+            out[name] = values.ravel()
+        out["rank"] = np.array([_ranks(row) for row in self.scores[self.ranking]]).ravel()
+        out["tau"] = np.repeat(self.tau, count)
+        out["is_default"] = np.repeat(np.arange(len(self.settings)) == self.default, count)
+        return out
+
+    def curve(self, threshold: str) -> pd.DataFrame:
+        """One threshold moved over the grid, the others at their default: one row a value and system.
+
+        Raises
+        ------
+        InputError : the threshold is not part of this sweep.
+        """
+        if threshold not in self.settings:
+            raise InputError(f"{threshold!r} is not in this sweep, which has {', '.join(self.settings)}.")
+        fixed = self.settings.drop(columns=threshold)
+        at = (fixed == fixed.iloc[self.default]).all(axis=1)
+        keep = np.repeat(at.to_numpy(), len(self.systems))
+        columns = [threshold, "system", *self.scores, "rank"]
+        return self.frame()[keep][columns].reset_index(drop=True)
+
+
+def sweep(
+    benchmark: Benchmark,
+    measurements: Mapping[str, pd.DataFrame],
+    axes: Mapping[str, Sequence[float]] | None = None,
+    *,
+    strict: bool = False,
+) -> Sweep:
+    """Decide every system under every combination of the axes.
+
+    measurements : system name -> measurements frame. axes : threshold -> values; the benchmark's own
+    preset when None. The default is added to the grid where it is not in it.
+
+    Raises
+    ------
+    InputError : no system, an unknown threshold, an empty axis.
+    """
+    if not measurements:
+        raise InputError("A sweep needs the measurements of at least one run.")
+    settings = _grid(benchmark, axes or benchmark.decider.preset)
+    columns = {name: settings[name].to_numpy(float) for name in settings}
+    per_system: dict[str, list[np.ndarray]] = {}
+    for frame in measurements.values():
+        for name, values in scores(benchmark, frame, columns, strict=strict).items():
+            per_system.setdefault(name, []).append(values)
+    stacked = {name: np.stack(values, axis=1) for name, values in per_system.items()}
+    defaults = np.array([benchmark.defaults[name] for name in settings])
+    default = int(np.flatnonzero((settings.to_numpy(float) == defaults).all(axis=1))[0])
+    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, benchmark.decider.ranking, strict)
+
+
+def scores(
+    benchmark: Benchmark, frame: pd.DataFrame, columns: Mapping[str, np.ndarray], *, strict: bool = False
+) -> dict[str, np.ndarray]:
+    """Every score of one system: name -> float (k,). columns : threshold -> values (k,)."""
+    table = benchmark.decider.table(frame)
+    passed = benchmark.decider.passes(table, columns, strict=strict).astype(np.float32)
+    contrasts = benchmark.decider.contrasts(frame)
+    masks = np.stack([_both(contrast, table.measured) for contrast in contrasts.values()])  # (scores, 2, n)
+    counts = masks.sum(axis=2)
+    sums = np.einsum("kn,spn->ksp", passed, masks.astype(np.float32), optimize=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = sums / counts
+    out = {}
+    for index, (name, contrast) in enumerate(contrasts.items()):
+        out[name] = rates[:, index, 0] - (rates[:, index, 1] if contrast.minus is not None else 0.0)
+    return out
+
+
+def _both(contrast: Contrast, measured: np.ndarray) -> np.ndarray:
+    minus = np.zeros_like(measured) if contrast.minus is None else contrast.minus
+    return np.stack([contrast.plus & measured, minus & measured])
+
+
+def _grid(benchmark: Benchmark, axes: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    for name, values in axes.items():
+        if name not in benchmark.defaults:
+            raise InputError(f"There is no threshold {name!r}; thresholds are {', '.join(benchmark.defaults)}.")
+        if len(values) == 0:
+            raise InputError(f"The axis {name} of the grid is empty; give it at least one value.")
+        if not np.isfinite(np.asarray(values, float)).all():
+            raise InputError(f"The axis {name} of the grid holds a value that is not finite; give numbers.")
+    mesh = np.meshgrid(*(np.unique(np.asarray(values, float)) for values in axes.values()), indexing="ij")
+    settings = pd.DataFrame({name: values.ravel() for name, values in zip(axes, mesh, strict=True)})
+    default = {name: float(benchmark.defaults[name]) for name in axes}
+    if not (settings == pd.Series(default)).all(axis=1).any():
+        settings = pd.concat([settings, pd.DataFrame([default])], ignore_index=True)
+    return settings
+
+
+def tau_b(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """Kendall's tau-b of each row of scores (k, systems) against base (systems,).
+
+    Source: Kendall (1945), Biometrika 33:239: (concordant - discordant) / sqrt of the untied pairs
+    on either side. NaN where all systems tie on one side, or fewer than two are measured.
+    """
+    systems = len(base)
+    first, second = np.triu_indices(systems, 1)
+    ours = _signs(scores[:, first] - scores[:, second])
+    theirs = _signs(base[first] - base[second])
+    usable = ~np.isnan(ours) & ~np.isnan(theirs)
+    ours, theirs = np.where(usable, ours, 0), np.where(usable, theirs, 0)
+    below = np.sqrt((ours != 0).sum(axis=1) * (theirs != 0).sum(axis=1).astype(float))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(below > 0, (ours * theirs).sum(axis=1) / below, np.nan)
+
+
+def _signs(differences: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(differences) < _EQUAL, 0.0, np.sign(differences))
+
+
+def _ranks(scores: np.ndarray) -> np.ndarray:
+    """Competition ranks, best 1; ties share a rank; what is not measured comes last."""
+    values = np.where(np.isnan(scores), -np.inf, scores)
+    return 1 + (values[None, :] > values[:, None] + _EQUAL).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class RankingFlip:
+    """The nearest value of one threshold, on either side of its default, that changes the ranking."""
+
+    threshold: str
+    default: float
+    below: float | None
+    above: float | None
+
+
+def ranking_flips(
+    benchmark: Benchmark, measurements: Mapping[str, pd.DataFrame], threshold: str, *, strict: bool = False
+) -> RankingFlip:
+    """How far `threshold` alone may move before the systems' order changes.
+
+    Only values at which some case flips can matter, so exactly those are tried (and a hair beside
+    them, for rules that are strict inequalities).
+    """
+    if threshold not in benchmark.defaults:
+        raise InputError(f"There is no threshold {threshold!r}; thresholds are {', '.join(benchmark.defaults)}.")
+    default = float(benchmark.defaults[threshold])
+    critical: set[float] = set()
+    for frame in measurements.values():
+        for row in frame.to_dict("records"):
+            flip = benchmark.decider.flip(row)
+            if flip is not None and flip.threshold == threshold:
+                critical.update((flip.value, np.nextafter(flip.value, np.inf), np.nextafter(flip.value, -np.inf)))
+    values = np.array(sorted({value for value in critical if value >= 0} | {default}))
+    table = [
+        scores(benchmark, frame, {threshold: values}, strict=strict)[benchmark.decider.ranking]
+        for frame in measurements.values()
+    ]
+    ranks = np.array([_ranks(row) for row in np.stack(table, axis=1)])
+    at = int(np.flatnonzero(values == default)[0])
+    changed = (ranks != ranks[at]).any(axis=1)
+    below, above = np.flatnonzero(changed[:at]), np.flatnonzero(changed[at:])
+    return RankingFlip(
+        threshold,
+        default,
+        float(values[below[-1]]) if below.size else None,
+        float(values[at + above[0]]) if above.size else None,
+    )

@@ -1,0 +1,353 @@
+"""New scripts for DuplexSpeechBench-IFEval, written by a language model or copied from the shipped ones.
+
+`out` then holds one YAML file a script (`build --scripts OUT` takes the folder), `author/` with where
+each script comes from, and `author.json`, which gathers that. Scripts that are there are kept, so the
+same call goes on after a stop; one mended by hand stays as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import yaml
+from pydantic import Field
+
+from workbench.benchmarks.ifeval import authored as au
+from workbench.benchmarks.ifeval.check import script_faults
+from workbench.cases import Record
+from workbench.construct.authors import Author, ChatAuthor, Request, ShippedAuthor, Task, Work, Written, write_all
+from workbench.construct.markup import Piece, parse, spoken
+from workbench.errors import InputError, ProblemsFound
+from workbench.files import content_key, read_json, write_json, write_text
+from workbench.judges.client import Settings
+from workbench.progress import meter
+from workbench.shipped import data_path, read_yaml
+
+SHIPPED = "shipped"
+"""The model name that asks for the shipped scripts: a set to start from."""
+
+PROVENANCE, SUMMARY = "author", "author.json"
+MAX_TOKENS = 4000
+"""An answer takes about 200; the rest is for models that think first."""
+GRAM, SAME_SHARE = 5, 0.2
+"""Two scripts are the same when they share this much of the shorter one's runs of GRAM words. The
+closest two shipped scripts share 0.10, which is the exchange of two telephone numbers."""
+
+_PLAIN = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": " -- ", "\u2014": " -- ", "\u2026": "..."}
+)
+_ODD = re.compile(r"[^A-Za-z .,?!;:'\"\-]")
+
+
+class Answer(Record):
+    """What a model is asked for: one conversation."""
+
+    situation: str = Field(description="the scene in one lower-case phrase of six to sixteen words")
+    turn1: str = Field(description="the caller's first turn, plain words without markers")
+    turn2: str = Field(description="the caller's second turn, with exactly the markers of the pattern")
+
+
+class Brief(Record):
+    """What a model is told of one probe, and the bounds its scripts must keep (see briefs.yaml)."""
+
+    brief: str
+    turn2_words: tuple[int, int]
+    open_pause: bool = False
+    question: bool = False
+    after_flag: int = 0
+    for_role: dict[str, str] = Field(default={}, alias="for")
+
+
+class Briefs(Record):
+    """The file briefs.yaml."""
+
+    turn1_words: tuple[int, int]
+    piece_words: dict[str, tuple[int, int]]
+    probes: dict[str, Brief]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did: scripts written now, kept from before, and a sentence for each it could not have."""
+
+    written: int
+    kept: int
+    problems: tuple[str, ...]
+
+
+def author_scripts(
+    out: Path,
+    *,
+    model: str,
+    base_url: str | None = None,
+    key_env: str | None = None,
+    concurrency: int = 4,
+    limit: int | None = None,
+    temperature: float | None = 1.0,
+) -> Outcome:
+    """Have `model` at `base_url` write the scripts that `out` lacks; 'shipped' copies the shipped ones.
+
+    key_env : environment variable with the key; OPENAI_API_KEY goes to OpenAI's own host alone.
+    limit : at most so many conversations, one of each cell before any second.
+
+    Raises
+    ------
+    InputError : no key, no such model, no server, or `out` cannot be used. What was written is kept.
+    """
+    if model == SHIPPED and base_url is None:
+        author: Author = ShippedAuthor(
+            {key: script.model_dump(exclude={"id"}) for key, script in au.load().scripts.items()}
+        )
+    else:
+        author = ChatAuthor(
+            Settings(
+                model=model,
+                base_url=base_url,
+                key_env=key_env,
+                temperature=temperature,
+                max_tokens=MAX_TOKENS,
+                concurrency=concurrency,
+            )
+        )
+    return asyncio.run(write_scripts(out, author, concurrency=concurrency, limit=limit))
+
+
+async def write_scripts(out: Path, author: Author, *, concurrency: int = 4, limit: int | None = None) -> Outcome:
+    """`author_scripts` for any author, to be awaited where a loop runs already."""
+    tasks = _tasks(limit)
+    desk = Desk(Path(out))
+    kept = [task for task in tasks if task.id in desk.scripts]
+    spoilt = {task.id for task in tasks} & desk.spoilt.keys()
+    todo = [task for task in tasks if task.id not in desk.scripts and task.id not in spoilt]
+    work = Work(Answer, desk.request, desk.faults, desk.keep)
+    try:
+        with meter(f"writing ({author.name})", len(todo)) as progress:
+            refused = await write_all(author, todo, work, concurrency=concurrency, done=lambda task: progress.step())
+    except InputError as error:
+        raise InputError(f"{error} {desk.written} scripts were written; the same command goes on from there.") from None
+    finally:
+        desk.summarise()
+    problems = [desk.spoilt[key] for key in sorted(spoilt)]
+    problems += [f"{task.id}: {refused[task.id]}" for task in todo if task.id in refused]
+    return Outcome(desk.written, len(kept), tuple(problems))
+
+
+def _tasks(limit: int | None) -> list[Task]:
+    """The 224 streams, first instances first; those of one cell are written one after another."""
+    if limit is not None and limit < 1:
+        raise InputError(f"--limit {limit} leaves no conversation; give at least 1.")
+    streams = {au.stream_of(*triple): triple for triple in sorted(au.conversations(), key=lambda triple: triple[2])}
+    tasks = [Task(stream, f"{stream.partition('_')[0]}_{probe}") for stream, (_, probe, _) in streams.items()]
+    return tasks[:limit]
+
+
+class Desk:
+    """The folder that is written to, and what an author is told and checked by."""
+
+    def __init__(self, out: Path):
+        if out.exists() and not out.is_dir():
+            raise InputError(f"{out} is a file, where a folder for the scripts is needed; give another --out.")
+        self.out, self.written = out, 0
+        self.data = au.load()
+        folder = data_path("ifeval", "prompts")
+        self.prompts = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.*"))}
+        self.prompt_sha256 = content_key(self.prompts, length=64)
+        self.briefs = Briefs.model_validate(read_yaml(folder / "briefs.yaml"))
+        self.streams: dict[str, tuple[str, str, int]] = {}
+        for triple in au.conversations():
+            self.streams.setdefault(au.stream_of(*triple), triple)
+        self.scripts: dict[str, au.Script] = {}
+        self.spoilt: dict[str, str] = {}
+        if out.is_dir():
+            self._read()
+
+    def _read(self) -> None:
+        """Take what is there; a file that cannot be used is named and left alone."""
+        problems: list[str] = []
+        found = au.read_scripts(self.out, problems)
+        if problems:
+            raise ProblemsFound([f"{problem} Remove the file to have it written anew." for problem in problems])
+        for key, script in sorted(found.items()):
+            if key not in self.streams:
+                raise InputError(
+                    f"{self.out} holds the script {key!r}, which no conversation of the grid plays; remove it, or "
+                    "give another --out."
+                )
+            faults = script_faults(script, self.data.probes[self.streams[key][1]])
+            if faults:
+                self.spoilt[key] = (
+                    f"{key}: the script in {self.out} cannot be used: {' '.join(faults)} Or remove it to have it "
+                    "written anew."
+                )
+            else:
+                self.scripts[key] = script
+
+    # --- what is asked ---
+
+    def request(self, task: Task) -> Request:
+        """The messages for one script; names the scenes that exist in its cell by now."""
+        role_id, probe_id, _ = self.streams[task.id]
+        cell, probe, brief = task.group, self.data.probes[probe_id], self.briefs.probes[probe_id]
+        shared = cell.startswith("S_")
+        shipped = {key: script for key, script in self.data.scripts.items() if self._cell(key) == cell}
+        written = [script for key, script in self.scripts.items() if self._cell(key) == cell]
+        attribute = au.attribute_of(self.data, task.id)
+        keys = sorted(shipped)
+        example = shipped[keys[au.pick("example " + task.id, len(keys))]]
+        extra = brief.for_role.get(cell.partition("_")[0], "")
+        situations = dict.fromkeys(script.situation for script in (*shipped.values(), *written))
+        values = {
+            "place": "\n".join(self.data.roles[name].domain for name in (au.MATCHED_ROLES if shared else (role_id,))),
+            "title": probe.title,
+            "brief": " ".join((brief.brief + " " + extra).split()),
+            "pattern": pattern(probe),
+            "turn1_low": self.briefs.turn1_words[0],
+            "turn1_high": self.briefs.turn1_words[1],
+            "turn2_low": brief.turn2_words[0],
+            "turn2_high": brief.turn2_words[1],
+            "attribute": attribute[:1].upper() + attribute[1:],
+            "avoid": "\n".join(f"- {situation}" for situation in situations),
+            "example": Answer(**example.model_dump(exclude={"id"})).model_dump_json(indent=1),
+        }
+        return Request(
+            task.id,
+            (
+                {"role": "system", "content": self.prompts["system.md"].strip()},
+                {"role": "user", "content": Template(self.prompts["request.md"]).substitute(values).strip()},
+            ),
+            again=self.prompts["again.md"],
+            about={"attribute": attribute, "prompt_sha256": self.prompt_sha256},
+        )
+
+    def _cell(self, stream: str) -> str:
+        return stream.rpartition("_i")[0]
+
+    # --- what is accepted ---
+
+    def faults(self, task: Task, answer: Answer) -> list[str]:
+        """What is wrong with an answer, as sentences: structure, lengths, letters, sameness."""
+        script = _script(task.id, answer)
+        probe_id = self.streams[task.id][1]
+        faults = script_faults(script, self.data.probes[probe_id])
+        try:
+            pieces = parse(script.turn2)
+            faults += self._length_faults(script, pieces, self.briefs.probes[probe_id])
+        except ValueError:
+            return faults  # named above; nothing more can be said of it
+        for name, text in (("turn1", script.turn1), ("turn2", " ".join(piece.text for piece in pieces))):
+            odd = sorted(set(_ODD.findall(re.sub(r"[\d<>]", "", text))))
+            if odd:
+                faults.append(f"{name} holds {' '.join(odd)}, which cannot be said aloud; use letters and punctuation.")
+            if re.match(r"\W*\w+:\s", text):
+                faults.append(f"{name} begins with a speaker's name; give only the words.")
+        return faults + self._sameness_faults(script)
+
+    def _length_faults(self, script: au.Script, pieces: list[Piece], brief: Brief) -> list[str]:
+        faults = []
+
+        def compare(what: str, text: str, bounds: Iterable[int]) -> None:
+            low, high = bounds
+            words = len(text.split())
+            if not low <= words <= high:
+                faults.append(f"{what} has {words} words, where {low} to {high} are wanted.")
+
+        compare("the situation", script.situation, (4, 20))
+        compare("turn1", script.turn1, self.briefs.turn1_words)
+        compare("turn2", spoken(script.turn2), brief.turn2_words)
+        for piece in pieces:
+            if piece.kind == "speech":
+                mark = piece.mark or "text"
+                compare(f"the {mark} {piece.text!r}", piece.text, self.briefs.piece_words[mark])
+        for before, after in pairwise(pieces):
+            if brief.open_pause and after.mark == "pause" and re.search(r"[.?!]\W*$", before.text):
+                end = before.text[-30:]
+                faults.append(f"{end!r} ends a sentence before the pause; break off in the middle of one.")
+        flags = [index for index, piece in enumerate(pieces) if piece.mark == "flag"]
+        if brief.after_flag and flags:
+            rest = len(" ".join(piece.text for piece in pieces[flags[0] + 1 :]).split())
+            if rest < brief.after_flag:
+                faults.append(f"only {rest} words follow the flag; let the caller run on for {brief.after_flag}.")
+        if brief.question and not script.turn2.rstrip("\"' ").endswith("?"):
+            faults.append("turn2 must end as a question.")
+        return faults
+
+    def _sameness_faults(self, script: au.Script) -> list[str]:
+        mine = _grams(script)
+        others = [(f"the shipped {key}", other) for key, other in self.data.scripts.items() if key != script.id]
+        others += [(key, other) for key, other in self.scripts.items()]
+        for name, other in others:
+            theirs = _grams(other)
+            share = len(mine & theirs) / max(1, min(len(mine), len(theirs)))
+            same_scene = script.situation.lower() == other.situation.lower()
+            if share > SAME_SHARE or same_scene:
+                return [f"it is too much like an existing one ({name}: {other.situation}); write another scene."]
+        return []
+
+    # --- what is kept ---
+
+    def keep(self, task: Task, written: Written) -> None:
+        """Land one script: provenance first, so that a script is never without."""
+        script = _script(task.id, written.answer)
+        text = content_key(script.model_dump(), length=64)
+        write_json(self.out / PROVENANCE / f"{task.id}.json", {"id": task.id, "text": text, **written.provenance})
+        write_text(self.out / f"{task.id}.yaml", _yaml(script))
+        self.scripts[task.id] = script
+        self.written += 1
+
+    def summarise(self) -> None:
+        """Gather the provenance of what is there in `author.json`."""
+        if not self.scripts:
+            return
+        items = []
+        for key in (key for key in self.streams if key in self.scripts):
+            try:
+                item = read_json(self.out / PROVENANCE / f"{key}.json")
+                edited = item.get("text") != content_key(self.scripts[key].model_dump(), length=64)
+            except (InputError, AttributeError):
+                item, edited = {"id": key, "author": "unknown"}, False
+            items.append({**item, "edited": edited})
+        usage: dict[str, int] = {}
+        for item in items:
+            for name, count in (item.get("usage") or {}).items():
+                usage[name] = usage.get(name, 0) + (count or 0)
+        summary: dict[str, Any] = {"benchmark": "ifeval", "scripts": len(items), "of": len(self.streams)}
+        summary |= {"models": sorted({str(item.get("model") or item["author"]) for item in items}), "usage": usage}
+        write_json(self.out / SUMMARY, {**summary, "items": items})
+
+
+def pattern(probe: au.Probe) -> str:
+    """A probe's structure as a line of markers, such as `TEXT <pause:2.5s> TEXT`."""
+
+    def line(pieces: tuple[str, ...]) -> str:
+        shown = []
+        for piece in pieces:
+            mark, colon, seconds = piece.partition(":")
+            shown.append("TEXT" if piece == "text" else f"<{mark}:{seconds}s>" if colon else f"<{mark}:WORDS>")
+        return " ".join(shown)
+
+    more = f"\n\nOnce more may be added at the end: {line(probe.repeat)}" if probe.repeat else ""
+    return line(probe.structure) + more
+
+
+def _script(stream: str, answer: Answer) -> au.Script:
+    """An answer as a script: typographic quotes and dashes made plain, white space single."""
+    plain = {name: " ".join(text.translate(_PLAIN).split()) for name, text in answer.model_dump().items()}
+    return au.Script(id=stream, **plain)
+
+
+@lru_cache(maxsize=1024)
+def _grams(script: au.Script) -> frozenset[tuple[str, ...]]:
+    words = re.findall(r"[a-z']+", f"{script.turn1} {spoken(script.turn2)}".lower())
+    return frozenset(tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1))
+
+
+def _yaml(script: au.Script) -> str:
+    return yaml.safe_dump({"conversations": [script.model_dump()]}, sort_keys=False, allow_unicode=True, width=100)

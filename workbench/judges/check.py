@@ -1,0 +1,204 @@
+"""Is this judge any good? Repeatability, position, verbosity, injections and controls, on a sample of a run."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from workbench.analysis.statistics import cluster_bootstrap, wilson
+from workbench.cases import Case
+from workbench.errors import InputError
+from workbench.judges.ask import Backend, now
+from workbench.judges.base import Item, Judge, NotJudgeable
+from workbench.judges.batch import Tally, ask_all, describe_judge
+from workbench.judges.cache import Cache
+from workbench.judges.probes import BASE, Probe, probes_of
+from workbench.judges.store import LINES, Log, export, write_csv, write_record
+from workbench.runs import Run
+
+FOLDER = "check"
+TOLERANCE = 2.0
+"""Points by which a mean may move before a probe counts as failed (ours)."""
+MOVED = 5.0
+"""Points from which a single score counts as moved (ours)."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """rows : one row a probe (score, label, difference from the base); findings : one row a kind of probe."""
+
+    folder: Path
+    rows: pd.DataFrame
+    findings: pd.DataFrame
+    tally: Tally
+
+
+async def check_judge(
+    run: Run,
+    judge: Judge,
+    backend: Backend,
+    *,
+    cases: int = 20,
+    repeats: int = 3,
+    injections: int = 2,
+    seed: int = 0,
+    tally: Tally | None = None,
+    on_progress: Callable[[Tally], None] = lambda tally: None,
+) -> Check:
+    """Probe a judge on a seeded sample of the run's spoken answers, spread over levels and roles.
+
+    Cached like judging itself: the same check again asks nothing.
+
+    Raises
+    ------
+    InputError : no case of the run has words to judge, or the server gives out.
+    """
+    if cases < 1 or repeats < 1 or injections < 0:
+        raise InputError("judge-check needs at least 1 case and 1 repeat, and no negative number of injections.")
+    key, record = describe_judge(judge, backend)
+    main = run.judgements / key
+    write_record(main, record)
+    tally = tally if tally is not None else Tally()
+    chosen = sample(run, judge, cases, seed)
+    probes = [
+        (case, probe)
+        for case, item, other in chosen
+        for probe in probes_of(judge, case, item, other, repeats=repeats, injections=injections, seed=seed)
+    ]
+    tally.total = len(probes)
+    with Log(main / FOLDER) as log:
+        cache = Cache(main / FOLDER / LINES, read=(main / LINES,))
+        try:
+            async with backend:
+                todo = [(probe.item, probe.repeat) for _, probe in probes]
+                await ask_all(todo, judge, backend, key, log, cache, tally, on_progress)
+        finally:
+            export(main / FOLDER)
+        rows = _rows(judge, probes, log)
+    findings = find(judge, rows)
+    write_csv(main / FOLDER / "probes.csv", rows)
+    write_csv(main / FOLDER / "findings.csv", findings.assign(judge=record.spoke, date=now()))
+    return Check(main / FOLDER, rows, findings, tally)
+
+
+def sample(run: Run, judge: Judge, count: int, seed: int) -> list[tuple[Case, Item, Item | None]]:
+    """Up to `count` cases with words to judge, one stratum (level, role) after the other, and for each an
+    item of another role to borrow words from (None when the run has one role only)."""
+    spoken: list[tuple[Case, Item]] = []
+    for case_id in run.recorded():
+        try:
+            items = judge.items(run.cases[case_id], run.record(case_id))
+        except NotJudgeable:
+            continue
+        spoken += [(run.cases[case_id], item) for item in items[:1] if item.text(judge.judged) != judge.silence]
+    if not spoken:
+        raise InputError(f"{run.folder}: no recorded case has words to judge, so there is nothing to check a judge on.")
+    draw = random.Random(seed)
+    draw.shuffle(spoken)
+    turn: dict[tuple, int] = {}
+    ranked = []
+    for case, item in spoken:
+        stratum = (case.tags.get("level"), case.tags.get("role"))
+        turn[stratum] = turn.get(stratum, 0) + 1
+        ranked.append((turn[stratum], len(ranked), case, item))
+    ranked.sort(key=lambda entry: entry[:2])
+    out = []
+    for _, _, case, item in ranked[:count]:
+        others = [other for theirs, other in spoken if theirs.tags.get("role") != case.tags.get("role")]
+        out.append((case, item, draw.choice(others) if others else None))
+    return out
+
+
+def _rows(judge: Judge, probes: list[tuple[Case, Probe]], log: Log) -> pd.DataFrame:
+    rows = []
+    for case, probe in probes:
+        line = log.latest.get((case.id, probe.name))
+        good = line is not None and line.status == "ok"
+        row = {"case": case.id, "conversation": case.conversation, "level": case.tags.get("level")}
+        row |= {"role": case.tags.get("role"), "probe": probe.kind, "variant": probe.variant, "expect": probe.expect}
+        row["status"] = line.status if line else "not_judged"
+        row["score"] = line.values.get(judge.score) if good and judge.score else None
+        row["label"] = line.values.get(judge.label) if good and judge.label else None
+        row["rationale"] = line.rationale if line else None
+        rows.append(row)
+    frame = pd.DataFrame(rows).astype({"score": float, "label": object})
+    base = frame[frame.probe == BASE].set_index("case")
+    frame["base_score"] = frame.case.map(base.score)
+    frame["base_label"] = frame.case.map(base.label)
+    frame["difference"] = frame.score - frame.base_score
+    return frame
+
+
+def find(judge: Judge, rows: pd.DataFrame) -> pd.DataFrame:
+    """One row a kind of probe and metric: n, value, low, high, expected, holds (None where undecided), errors."""
+    out = []
+    probes = rows[rows.probe != BASE]
+    for (kind, expect), part in probes.groupby(["probe", "expect"], sort=False):
+        for name, group in part.groupby("variant", sort=False) if kind == "control" else [("", part)]:
+            title = f"{kind}: {name}" if name else kind
+            title += {"not_higher": " (upward)", "not_lower": " (downward)"}.get(expect, "") * (kind == "injection")
+            errors = int((group.status == "error").sum())
+            if judge.score:
+                out += [row | {"errors": errors} for row in _score_findings(title, kind, expect, group)]
+            labels = group.dropna(subset=["label", "base_label"])
+            if len(labels) and kind != "control":
+                kept = int((labels.label == labels.base_label).sum())
+                out.append(_share(title, "label kept", kept, len(labels), "most") | {"errors": errors})
+    columns = ["probe", "metric", "n", "value", "low", "high", "expected", "holds", "errors"]
+    return pd.DataFrame(out, columns=columns)
+
+
+def _score_findings(title: str, kind: str, expect: str, group: pd.DataFrame) -> list[dict]:
+    moved = group.dropna(subset="difference")
+    low = high = mean = None
+    if len(moved):
+        found = cluster_bootstrap(moved.difference.to_numpy(), moved.conversation.tolist(), n_resamples=2000).columns[0]
+        mean, (low, high) = found.value, found.interval or (None, None)
+    words = {
+        "same": f"within {TOLERANCE:g} points",
+        "not_higher": f"at most {TOLERANCE:g} points up",
+        "not_lower": f"at most {TOLERANCE:g} points down",
+        "lower": "clearly below 0",
+    }
+    row = {"probe": title, "metric": "mean difference from base", "n": len(moved), "value": mean, "low": low}
+    rows = [row | {"high": high, "expected": words[expect], "holds": _holds(expect, mean, high)}]
+    if kind == "repeat" and len(moved):
+        spread = rows[0] | {"metric": "mean absolute difference", "value": float(moved.difference.abs().mean())}
+        spread |= {"low": None, "high": None, "holds": bool(spread["value"] <= TOLERANCE)}
+        rows.append(spread)
+    if kind == "control":
+        wanted = moved.difference >= 0 if expect == "not_lower" else moved.difference < 0
+        metric = "at or above base" if expect == "not_lower" else "below base"
+        rows.append(_share(title, f"share {metric}", int(wanted.sum()), len(moved), "most"))
+    else:
+        count = int((moved.difference.abs() >= MOVED).sum())
+        rows.append(_share(title, f"share moved by {MOVED:g} points or more", count, len(moved), "few"))
+    return rows
+
+
+def _holds(expect: str, mean: float | None, high: float | None) -> bool | None:
+    if mean is None or math.isnan(mean):
+        return None
+    match expect:
+        case "same":
+            return abs(mean) <= TOLERANCE
+        case "not_higher":
+            return mean <= TOLERANCE
+        case "not_lower":
+            return mean >= -TOLERANCE
+        case _:
+            return mean < 0 and (high is None or high < 0)
+
+
+def _share(title: str, metric: str, count: int, total: int, expected: str) -> dict:
+    low, high = wilson(count, total) or (None, None)
+    value = count / total if total else None
+    holds = None if value is None else (value >= 0.9 if expected == "most" else value <= 0.1)
+    words = "at least 0.9" if expected == "most" else "at most 0.1"
+    row = {"probe": title, "metric": metric, "n": total, "value": value, "low": low, "high": high}
+    return row | {"expected": words, "holds": holds}

@@ -1,0 +1,251 @@
+"""The commands `judge` and `judge-check`: read options, call the library, print."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from workbench.errors import InputError
+from workbench.judges.ask import OFFLINE, Backend, ModelJudge, OfflineJudge
+from workbench.judges.batch import Tally, describe_judge, judge_run
+from workbench.judges.check import check_judge
+from workbench.judges.client import Settings
+from workbench.judges.compare import agree, disagreements, pair_up
+from workbench.judges.human import agreement, read_labels
+from workbench.judges.progress import progress, spent
+from workbench.judges.registry import get_judge
+from workbench.judges.store import write_csv
+from workbench.judges.summary import ALL, Summary, case_rows, find_folder, summarise, write_tables
+from workbench.runs import Run, load_run
+
+RunFolder = Annotated[Path, typer.Argument(help="The run folder.")]
+Model = Annotated[str, typer.Option(help=f"Model of the judge, or '{OFFLINE}' for the lexical baseline (no model).")]
+BaseUrl = Annotated[str | None, typer.Option(help="OpenAI-compatible server, such as http://localhost:11434/v1.")]
+KeyEnv = Annotated[str | None, typer.Option(help="Environment variable that holds the key of that server.")]
+JudgeName = Annotated[str | None, typer.Option("--judge", help="Which judge; the benchmark's own by default.")]
+Temperature = Annotated[str, typer.Option(help="Sampling temperature, or 'none' to send none.")]
+Sampling = Annotated[int | None, typer.Option("--seed", help="Seed sent to the server.")]
+MaxTokens = Annotated[int, typer.Option(help="Most tokens of an answer, reasoning included.")]
+Extra = Annotated[str, typer.Option(help="More request fields as a JSON object (recorded: no secrets).")]
+Schema = Annotated[bool, typer.Option("--schema/--no-schema", help="Ask the server for structured output.")]
+Concurrency = Annotated[int, typer.Option(help="Requests at once.")]
+Rpm = Annotated[float | None, typer.Option("--rpm", help="Most requests a minute.")]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for an answer.")]
+Tries = Annotated[int, typer.Option(help="Tries when the server is busy or fails.")]
+AnswerTries = Annotated[int, typer.Option(help="Tries when an answer can't be read.")]
+PriceIn = Annotated[float | None, typer.Option(help="Price of a million prompt tokens.")]
+PriceOut = Annotated[float | None, typer.Option(help="Price of a million answer tokens.")]
+
+_console = Console(stderr=True)
+_EXTRA_HINT = "give one such as '{\"top_p\": 1}'."
+
+
+def judge(
+    run: RunFolder,
+    model: Model,
+    base_url: BaseUrl = None,
+    key_env: KeyEnv = None,
+    judge_name: JudgeName = None,
+    temperature: Temperature = "0",
+    sampling_seed: Sampling = None,
+    max_tokens: MaxTokens = 1200,
+    extra: Extra = "{}",
+    schema: Schema = True,
+    concurrency: Concurrency = 8,
+    rpm: Rpm = None,
+    timeout: Timeout = 120.0,
+    tries: Tries = 6,
+    answer_tries: AnswerTries = 3,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder of judgements shared between runs.")] = None,
+    keep_errors: Annotated[bool, typer.Option(help="Do not ask again where the judge erred before.")] = False,
+) -> None:
+    """Judge the content of every recorded case; whatever is judged already is not asked again.
+
+    Exit code 0 when the judged metrics are valid, 1 when more than 5 % of the judgements are errors.
+    """
+    opened = load_run(run)
+    which = get_judge(judge_name, opened.meta.benchmark)
+    settings = _settings(
+        model, base_url, key_env, temperature, sampling_seed, max_tokens, extra, schema, concurrency, rpm, timeout,
+        tries, answer_tries,
+    )  # fmt: skip
+    backend, tally = make_backend(settings), Tally(price_in=price_in, price_out=price_out)
+    with progress(_console) as show:
+        result = _run(
+            judge_run(
+                opened, which, backend, limit=limit, shared=cache, keep_errors=keep_errors, tally=tally,
+                on_progress=show,
+            ),
+            tally,
+        )  # fmt: skip
+    summary = summarise(opened, result.folder)
+    write_tables(result.folder, summary)
+    typer.echo(f"{result.requests} requests, {tally.judged} judged, {tally.cached} known already; {spent(tally)}")
+    print_summary(summary)
+    typer.echo(f"Judgements: {result.folder}")
+    if not summary.valid:
+        raise typer.Exit(1)
+
+
+def judge_check(
+    run: RunFolder,
+    model: Model,
+    base_url: BaseUrl = None,
+    key_env: KeyEnv = None,
+    judge_name: JudgeName = None,
+    temperature: Temperature = "0",
+    sampling_seed: Sampling = None,
+    max_tokens: MaxTokens = 1200,
+    extra: Extra = "{}",
+    schema: Schema = True,
+    concurrency: Concurrency = 8,
+    rpm: Rpm = None,
+    timeout: Timeout = 120.0,
+    tries: Tries = 6,
+    answer_tries: AnswerTries = 3,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    cases: Annotated[int, typer.Option(min=0, help="Cases to probe; 0 leaves the probes out.")] = 20,
+    repeats: Annotated[int, typer.Option(min=1, help="Times each case is asked unchanged.")] = 3,
+    injections: Annotated[int, typer.Option(min=0, help="Red-team attacks tried on each case.")] = 2,
+    sample_seed: Annotated[int, typer.Option(help="Which cases and attacks are drawn.")] = 0,
+    against: Annotated[str | None, typer.Option(help="Compare with this judge of the run (its folder's name).")] = None,
+    human: Annotated[Path | None, typer.Option(help="CSV of human labels: case, label, annotator.")] = None,
+) -> None:
+    """Check a judge: repeatability, bias, controls, another judge, people."""
+    opened = load_run(run)
+    which = get_judge(judge_name, opened.meta.benchmark)
+    settings = _settings(
+        model, base_url, key_env, temperature, sampling_seed, max_tokens, extra, schema, concurrency, rpm, timeout,
+        tries, answer_tries,
+    )  # fmt: skip
+    backend, tally = make_backend(settings), Tally(price_in=price_in, price_out=price_out)
+    key, record = describe_judge(which, backend)
+    typer.echo(f"Judge: {record.spoke} ({key})")
+    people = read_labels(human, which, opened.cases) if human else None
+    other = find_folder(opened, against) if against else None
+    if cases:
+        with progress(_console) as show:
+            check = _run(
+                check_judge(
+                    opened, which, backend, cases=cases, repeats=repeats, injections=injections, seed=sample_seed,
+                    tally=tally, on_progress=show,
+                ),
+                tally,
+            )  # fmt: skip
+        print_table("Probes", check.findings)
+        typer.echo(f"{tally.judged} asked, {tally.cached} known already; {spent(tally)}")
+        typer.echo(f"Every probe: {check.folder / 'probes.csv'}")
+    if other is not None or people is not None:
+        own = judged_rows(opened, find_folder(opened, key), which)
+        folder = opened.judgements / key / "check"
+        if other is not None:
+            pairs = pair_up(own, judged_rows(opened, other, which))
+            _report(f"Against {other.name}", agree(f"{key} and {other.name}", pairs, which), folder / "judges.csv")
+            apart = disagreements(pairs)
+            write_csv(folder / "disagreements.csv", apart)
+            typer.echo(f"{len(apart)} of {len(pairs)} cases disagree: {folder / 'disagreements.csv'}")
+        if people is not None:
+            _report("Against people", agreement(own, people, which), folder / "people.csv")
+
+
+def make_backend(settings: Settings) -> Backend:
+    """The offline judge if and only if it is asked for by its name, else a model."""
+    return OfflineJudge() if settings.model == OFFLINE else ModelJudge(settings)
+
+
+def judged_rows(run: Run, folder: Path, which: Any) -> pd.DataFrame:
+    """Columns case, conversation, score, label, rationale of the cases that were judged well."""
+    rows = case_rows(run, folder, which)
+    rows = rows[rows.status == "ok"]
+    names = {which.score: "score", which.label: "label"}
+    rows = rows.rename(columns={old: new for old, new in names.items() if old})
+    if rows.empty:
+        raise InputError(f"{folder} holds no good judgement; run `workbench judge` with the same options first.")
+    return rows.reindex(columns=["case", "conversation", "score", "label", "rationale"])
+
+
+def print_summary(summary: Summary) -> None:
+    """Which judge spoke, whether its figures are valid, and the tables over all roles."""
+    typer.echo(f"Judge: {summary.record.spoke}; prompt {summary.record.prompt_sha256[:12]}")
+    for problem in summary.problems:
+        typer.echo(problem)
+    title = "" if summary.valid else " (INVALID)"
+    pas, conflict = summary.pas, summary.conflict
+    print_table(f"Persona adherence, 0 to 100{title}", pas[pas.role == ALL] if "role" in pas else pas)
+    print_table(f"Conflict profile{title}", conflict[conflict.role == ALL] if "role" in conflict else conflict)
+    print_table(f"Safety override on L4b{title}", summary.safety)
+
+
+def print_table(title: str, frame: pd.DataFrame) -> None:
+    """A data frame as a plain table; what models wrote is never read as markup."""
+    if frame.empty:
+        typer.echo(f"{title}: no cases")
+        return
+    table = Table(title=title)
+    for name in frame.columns:
+        table.add_column(str(name))
+    for row in frame.itertuples(index=False):
+        table.add_row(*[Text(_cell(value)) for value in row])
+    Console(width=160).print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value is pd.NA or value != value:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _report(title: str, table: pd.DataFrame, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_csv(path, table)
+    print_table(title, table)
+
+
+def _settings(
+    model: str, base_url: str | None, key_env: str | None, temperature: str, seed: int | None, max_tokens: int,
+    extra: str, schema: bool, concurrency: int, rpm: float | None, timeout: float, tries: int, answer_tries: int,
+) -> Settings:  # fmt: skip
+    settings = Settings(
+        model=model, base_url=base_url, key_env=key_env, seed=seed, max_tokens=max_tokens, extra=_extra(extra),
+        schema=schema, concurrency=concurrency, per_minute=rpm, timeout_s=timeout, tries=tries,
+        answer_tries=answer_tries,
+    )  # fmt: skip
+    if temperature.lower() == "none":
+        return replace(settings, temperature=None)
+    try:
+        return replace(settings, temperature=float(temperature))
+    except ValueError:
+        raise InputError(f"--temperature {temperature!r} is neither a number nor 'none'.") from None
+
+
+def _extra(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"--extra is not valid JSON ({error.msg}); {_EXTRA_HINT}") from None
+    if not isinstance(value, dict):
+        raise InputError(f"--extra is not a JSON object; {_EXTRA_HINT}")
+    return value
+
+
+def _run(work: Coroutine[Any, Any, Any], tally: Tally) -> Any:
+    """Run to the end; on Ctrl-C say what is kept and leave with the shell's code for it."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped: {tally.done} of {tally.total} are done and kept; the same command goes on.", err=True)
+        raise typer.Exit(130) from None

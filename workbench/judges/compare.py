@@ -1,0 +1,125 @@
+"""Agreement: between two judges, between a judge and people, and between people.
+
+Scores are compared as ranks (Spearman), as mean difference, and in the bands of the rubric (weighted
+kappa); labels by Cohen's kappa and the share that is equal. Intervals resample conversations, except
+those of kappa (large-sample) and of shares (Wilson). A row whose value is None says why.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from workbench.analysis.statistics import cohen_kappa, paired_bootstrap, rank_correlation, weighted_kappa, wilson
+from workbench.judges.base import Judge
+
+COLUMNS = ["comparison", "metric", "n", "value", "low", "high", "reason"]
+
+
+def band(score: float, bands: tuple[float, ...]) -> int:
+    """Place of a score among the steps of a rubric, whose lower ends (but the lowest's) are `bands`."""
+    return int(np.searchsorted(bands, score, side="right"))
+
+
+def agree(
+    name: str,
+    pairs: pd.DataFrame,
+    judge: Judge,
+    *,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Every measure of agreement for paired values.
+
+    pairs : columns conversation, and any of first_score/second_score and
+    first_label/second_label; missing halves are left out. judge : for its bands and labels.
+    """
+    rows: list[dict] = []
+    if {"first_score", "second_score"} <= set(pairs):
+        rows += _scores(pairs.dropna(subset=["first_score", "second_score"]), judge.bands, seed)
+    if {"first_label", "second_label"} <= set(pairs):
+        rows += _labels(pairs.dropna(subset=["first_label", "second_label"]), judge.labels)
+    return pd.DataFrame([{"comparison": name, **row} for row in rows], columns=COLUMNS)
+
+
+def disagreements(pairs: pd.DataFrame, *, points: float = 15.0) -> pd.DataFrame:
+    """Pairs whose labels differ or whose scores are `points` or more apart, the widest first."""
+    frame = pairs.copy()
+    frame["apart"] = (frame.first_score - frame.second_score).abs() if "first_score" in frame else 0.0
+    differ = pd.Series(False, index=frame.index)
+    if "first_label" in frame:
+        both = frame.first_label.notna() & frame.second_label.notna()
+        differ = both & (frame.first_label != frame.second_label)
+    frame["label_differs"] = differ
+    kept = frame[differ | (frame.apart >= points)]
+    return kept.sort_values(["label_differs", "apart"], ascending=False, kind="stable").reset_index(drop=True)
+
+
+def pair_up(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Join two frames with columns case, conversation, score, label (and rationale) into pairs."""
+    names = [name for name in ("score", "label", "rationale") if name in first and name in second]
+    left = first[["case", "conversation", *names]].rename(columns={name: f"first_{name}" for name in names})
+    right = second[["case", *names]].rename(columns={name: f"second_{name}" for name in names})
+    return left.merge(right, on="case", how="inner")
+
+
+def rank_interval(
+    first: np.ndarray, second: np.ndarray, clusters: np.ndarray, *, resamples: int = 1000, seed: int = 0
+) -> tuple[float, float] | None:
+    """95 % percentile interval of Spearman's rho, clusters resampled whole; None below 3 clusters.
+
+    Source: Efron & Tibshirani (1993), chapter 13; resamples without an order are left out, and None is
+    returned when they are more than one in twenty.
+    """
+    _, index = np.unique(clusters, return_inverse=True)
+    members = [np.flatnonzero(index == number) for number in range(index.max() + 1)] if len(index) else []
+    if len(members) < 3:
+        return None
+    draw = np.random.default_rng(seed)
+    values = []
+    for _ in range(resamples):
+        rows = np.concatenate([members[pick] for pick in draw.integers(len(members), size=len(members))])
+        a, b = rankdata(first[rows]), rankdata(second[rows])
+        if np.ptp(a) and np.ptp(b):
+            values.append(np.corrcoef(a, b)[0, 1])
+    if len(values) < 0.95 * resamples:
+        return None
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _scores(pairs: pd.DataFrame, bands: tuple[float, ...], seed: int) -> list[dict]:
+    first, second = pairs.first_score.to_numpy(float), pairs.second_score.to_numpy(float)
+    clusters = pairs.conversation.to_numpy(str)
+    n = len(pairs)
+    rho = rank_correlation(first, second)
+    interval = rank_interval(first, second, clusters, seed=seed) if rho.value is not None else None
+    gap = paired_bootstrap(first, second, clusters, n_resamples=2000, seed=seed)
+    kappa = weighted_kappa(
+        [band(score, bands) for score in first],
+        [band(score, bands) for score in second],
+        "quadratic",
+        range(len(bands) + 1),
+    )
+    return [
+        _row("score: rank correlation (Spearman)", n, rho.value, interval, rho.reason),
+        _row("score: mean difference (first less second)", n, gap.estimate.value, gap.estimate.interval, gap.reason),
+        _row("score: quadratic weighted kappa of bands", n, kappa.value, kappa.interval, kappa.reason),
+    ]
+
+
+def _labels(pairs: pd.DataFrame, labels: tuple[str, ...]) -> list[dict]:
+    first, second = pairs.first_label.tolist(), pairs.second_label.tolist()
+    equal = sum(a == b for a, b in zip(first, second, strict=True))
+    n = len(pairs)
+    kappa = cohen_kappa(first, second, labels or None)
+    reason = None if n else "No item was labelled by both."
+    return [
+        _row("label: share equal", n, equal / n if n else None, wilson(equal, n), reason),
+        _row("label: Cohen's kappa", n, kappa.value, kappa.interval, kappa.reason),
+    ]
+
+
+def _row(metric: str, n: int, value: float | None, interval: tuple | None, reason: str | None) -> dict:
+    low, high = interval or (None, None)
+    return {"metric": metric, "n": n, "value": value, "low": low, "high": high, "reason": reason}

@@ -1,0 +1,37 @@
+// Keys of the whole page. Typing into a field is left alone; space is handled here, since playing must not wait.
+
+const typing = (event) => {
+  const target = event.composedPath()[0];
+  const tag = (target?.tagName ?? "").toLowerCase();
+  if (tag === "input") return !["checkbox", "radio", "button", "range"].includes(target.type);
+  return tag === "textarea" || tag === "select" || target?.isContentEditable === true;
+};
+const onButton = (event) => event.composedPath()[0]?.matches?.("button:focus-visible, summary, a, input, [role=option]:focus-visible") ?? false;
+
+export function render({ model, el }) {
+  el.style.display = "none";
+  const press = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (typing(event)) {
+      if (event.key === "Escape") event.composedPath()[0].blur();
+      return;
+    }
+    if (event.key === " ") {
+      if (onButton(event)) return;
+      event.preventDefault();
+      window.dispatchEvent(new CustomEvent("wb-toggle"));
+      return;
+    }
+    if (event.key === "Enter" && onButton(event)) return;
+    if (event.key === "/") {
+      window.dispatchEvent(new CustomEvent("wb-search"));
+      event.preventDefault();
+      return;
+    }
+    if (!model.keys.includes(event.key)) return;
+    event.preventDefault();
+    model.send_msg({ key: event.key });
+  };
+  document.addEventListener("keydown", press);
+  model.on("remove", () => document.removeEventListener("keydown", press));
+}

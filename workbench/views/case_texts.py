@@ -1,0 +1,171 @@
+"""The words beside a case, as escaped HTML: verdict, prompt, scripts, transcript, judges, metadata, files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.views import files
+from workbench.views.detail import Detail
+from workbench.views.store import Store
+from workbench.views.texts import block, esc, highlight, nothing, pairs, script
+
+_SIGNS = {"pass": "✓ pass", "fail": "✗ fail"}
+_PARTS = ("persona", "directive", "contradiction")
+
+
+def word(verdict: str) -> str:
+    """A verdict as a word that does not rest on colour alone."""
+    kind = verdict if verdict in _SIGNS else "other"
+    return f'<span class="wb-{kind}">{esc(_SIGNS.get(verdict, verdict or "no verdict"))}</span>'
+
+
+def _section(title: str, body: str, kind: str = "") -> str:
+    return f'<section class="{kind}"><h3>{esc(title)}</h3>{body}</section>' if body else ""
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<section><details><summary>{esc(title)}</summary>{body}</details></section>" if body else ""
+
+
+def head(detail: Detail, position: int | None, total: int) -> str:
+    run, case, event = detail.key
+    place = f"{position + 1:,} of {total:,}" if position is not None else f"not among the {total:,} filtered rows"
+    name = f"{esc(case)} {esc(event)}".strip()
+    return (
+        f'<span class="wb-badge">{word(detail.row.get("verdict", ""))}</span><b>{name}</b> '
+        f'<span class="wb-muted">in</span> <b>{esc(run)}</b> <span class="wb-muted">· {esc(place)}</span>'
+    )
+
+
+def note(text: str) -> str:
+    return f'<div class="wb-muted" style="padding-left: 62px; font-size: 12px">{esc(text)}</div>' if text else ""
+
+
+def beside(detail: Detail, store: Store, words: str = "") -> str:
+    """The column at the side."""
+    return "".join(
+        (
+            _verdict(detail),
+            _missing(detail),
+            _judges(detail, words),
+            _prompt(detail),
+            _about(detail),
+            _files(detail, store),
+        )
+    )
+
+
+def _verdict(detail: Detail) -> str:
+    row = detail.row
+    if not row:
+        return ""
+    lines = [f"<div>{word(row['verdict'])}: {esc(row['reason'] or 'no reason is given')}.</div>"]
+    if row["strict"] and row["strict"] != row["verdict"]:
+        lines.append(f"<div>Strict variant: {word(row['strict'])}</div>")
+    elif row["strict"] in ("pass", "fail"):
+        lines.append(f'<div class="wb-muted">Strict variant: the same ({esc(row["strict"])})</div>')
+    if detail.flip:
+        lines.append(f"<div>Flips: {esc(detail.flip)}.</div>")
+    expected = row.get("action") or (detail.case.expect.get("action") if detail.case else None)
+    facts = {
+        "expected": expected,
+        "heard as": row["label"],
+        "onset after window opens, s": row["onset_s"],
+        "offset after window opens, s": row["offset_s"],
+        "target": detail.case.expect.get("target") if detail.case else None,
+    }
+    return _section("Verdict", "".join(lines) + pairs(facts))
+
+
+def _missing(detail: Detail) -> str:
+    said = [text for text in detail.missing if not text.startswith("No judge")]
+    items = "".join(f"<li>{esc(text)}</li>" for text in said)
+    return _section("Missing", f"<ul>{items}</ul>" if items else "", "wb-missing")
+
+
+def _judges(detail: Detail, words: str) -> str:
+    out = []
+    for opinion in detail.opinions:
+        judgement = opinion.judgement
+        values = ", ".join(f"{name} {value}" for name, value in judgement.values.items())
+        if judgement.status != "ok":
+            values = f"{judgement.status.replace('_', ' ')}: {judgement.message or judgement.reason or ''}"
+        said = highlight(judgement.rationale, words) if judgement.rationale else ""
+        item = f" ({judgement.item})" if judgement.item else ""
+        out.append(f"<div><b>{esc(values)}</b></div>{said}"
+                   f'<div class="wb-muted">{esc(opinion.judge + item)}, {esc(opinion.spoke)}</div>')  # fmt: skip
+    return _section("Judge", "<hr>".join(out) or '<div class="wb-muted">No judge has judged this case.</div>')
+
+
+def _prompt(detail: Detail) -> str:
+    if detail.case is None:
+        return ""
+    out = []
+    for part in detail.case.prompt:
+        kind = part.name if part.name in _PARTS else ""
+        out.append(f'<div class="wb-part {kind}"><b>{esc(part.name)}</b>{block(part.text)}</div>')
+    body = "".join(out) or '<div class="wb-muted">The system prompt is empty.</div>'
+    sent = detail.record.system_prompt if detail.record else None
+    if sent is not None and sent != detail.case.system_prompt:
+        body += f"<div><b>As sent, which differs:</b>{block(sent)}</div>"
+    return _section("System prompt", body)
+
+
+def _about(detail: Detail) -> str:
+    record, case = detail.record, detail.case
+    facts: dict[str, Any] = {}
+    if case is not None:
+        facts |= {"conversation": case.conversation, "stream": case.stream} | dict(case.tags)
+    if record is not None:
+        facts |= {
+            "agent": f"{record.agent.name} {record.agent.version}" + (" (was told the case)" if record.agent.privileged else ""),
+            "clock": record.clock, "placement": record.placement, "policy": record.policy,
+            "duration, s": record.duration_s, "started": record.started, "workbench": record.workbench,
+            "audio cut, s": record.cut_samples / 24000 or None,
+        }  # fmt: skip
+        for name, settings in (("setting", record.agent.settings), ("reported", record.agent.reported)):
+            facts |= {f"{name} {key}": value for key, value in settings.items()}
+    measured = {name: value for name, value in detail.measurement.items() if _scalar(value)}
+    body = _folded("Case and recording", pairs(facts))
+    return body + _folded("Measurements", pairs(measured))
+
+
+def _scalar(value: Any) -> bool:
+    return (isinstance(value, str | int | float) and not nothing(value)) or (
+        type(value).__module__ == "numpy" and not hasattr(value, "__len__")
+    )
+
+
+def _files(detail: Detail, store: Store) -> str:
+    items = "".join(
+        f'<li><a href="{esc(files.address(store, detail.key[0], name))}" target="_blank" rel="noopener">{esc(name)}</a></li>'
+        for name in detail.files
+    )
+    return _folded("Files", f"<ul>{items}</ul>" if items else "")
+
+
+def below(detail: Detail, words: str = "") -> str:
+    """What was said, below the waveforms: the user's script by cue and the agent's own transcript."""
+    out = []
+    played = {cue.id: cue for cue in detail.record.cues} if detail.record else {}
+    for cue in detail.case.cues if detail.case else ():
+        at = played.get(cue.id)
+        when = f"{at.start_s:.2f} to {at.end_s:.2f} s" if at and at.start_s is not None and at.end_s is not None else (
+            f"not played: {at.reason}" if at and at.reason else "not played yet")  # fmt: skip
+        out.append(
+            f'<div class="wb-part"><b>{esc(cue.id)} · {esc(when)} · {esc(cue.speaker)}</b>{script(cue.text)}</div>'
+        )
+    user = _section("User script", "".join(out))
+    if detail.record is None:
+        return user
+    items: dict[str, list] = {}
+    for piece in detail.record.transcript or ():
+        items.setdefault(piece.item, []).append(piece)
+    lines = []
+    for pieces in items.values():
+        text = "".join(piece.text for piece in pieces).strip()
+        lines.append(f'<div class="wb-part"><b>arrived from {pieces[0].t_s:.2f} s</b>{highlight(text, words)}</div>')
+    nothing_said = ("The agent gives no text of what it says." if detail.record.transcript is None
+                    else "The agent said nothing.")  # fmt: skip
+    agent = "".join(lines) or f'<div class="wb-muted">{nothing_said}</div>'
+    return user + _section("Agent transcript", agent)

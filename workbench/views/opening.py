@@ -1,0 +1,40 @@
+"""Opening the inspector on folders of runs: one store a process, one page a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import panel as pn
+
+from workbench.errors import InputError
+from workbench.views.look import TEXT_CSS
+from workbench.views.shell import session
+from workbench.views.store import Store
+from workbench.views.texts import esc
+
+_stores: dict[tuple[str, ...], Store] = {}
+_lock = Lock()
+
+
+def store_of(folders: Sequence[str]) -> Store:
+    """The store of these folders, shared by all sessions of the process.
+
+    Raises
+    ------
+    InputError : one of them is not a folder.
+    """
+    key = tuple(map(str, folders))
+    with _lock:
+        if key not in _stores:
+            _stores[key] = Store(key)
+        return _stores[key]
+
+
+def open_inspector(folders: Sequence[str]) -> Any:
+    """The page of this session, or a sentence about why there is none."""
+    try:
+        return session(store_of(folders)).__panel__()
+    except InputError as error:
+        return pn.pane.HTML(f"<section>{esc(error)}</section>", stylesheets=[TEXT_CSS], margin=20)

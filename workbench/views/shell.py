@@ -1,0 +1,168 @@
+"""The page around the views: header, navigation, keys, theme, link; and which views there are.
+
+A view is a class that takes a `Workspace` and has `active` (bool param), `keys` and `press(key)`. To add
+one, write it in a module of its own and add a line to `VIEWS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import param
+from panel.viewable import Viewer
+
+from workbench.views import files, links
+from workbench.views.case_view import CaseView
+from workbench.views.cases_view import CasesView
+from workbench.views.components import Keys
+from workbench.views.look import TEXT_CSS, WIDGET_CSS, page_css
+from workbench.views.store import Store
+from workbench.views.texts import esc
+from workbench.views.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class View:
+    """A page of the inspector: `make` is called when it is first opened."""
+
+    title: str
+    make: Callable[[Workspace], Any]
+
+
+VIEWS: dict[str, View] = {"cases": View("Cases", CasesView), "case": View("Case", CaseView)}
+"""Name in the address -> view, in the order of the navigation."""
+
+SHARED_KEYS = ("j", "k", "ArrowDown", "ArrowUp", "Escape", "?")
+REFRESH_MS = 3000
+
+HELP = """<section><h3>Keys</h3>
+<kbd>j</kbd> <kbd>↓</kbd> next row · <kbd>k</kbd> <kbd>↑</kbd> previous row · <kbd>Enter</kbd> open · <kbd>Esc</kbd> back to the
+table · <kbd>/</kbd> search · <kbd>space</kbd> play or pause · <kbd>←</kbd> <kbd>→</kbd> one second · <kbd>[</kbd> <kbd>]</kbd>
+speed · <kbd>1</kbd> <kbd>2</kbd> <kbd>3</kbd> both, user, agent · <kbd>l</kbd> loop the window · <kbd>w</kbd> zoom to the window ·
+<kbd>f</kbd> fit · <kbd>s</kbd> spectrogram · <kbd>?</kbd> this list. In the picture: wheel zooms, drag moves, a click seeks.</section>"""
+
+
+class Shell(Viewer):
+    """Shows one view at a time and keeps the ones that were opened."""
+
+    workspace: Workspace = param.ClassSelector(class_=Workspace)
+    help = param.Boolean(False)
+
+    def __init__(self, workspace: Workspace, **params):
+        super().__init__(workspace=workspace, **params)
+        self.views: dict[str, Any] = {}
+        self._panels: dict[str, Any] = {}
+        css = {"height": 30, "margin": (0, 8, 0, 0), "stylesheets": [WIDGET_CSS]}
+        titles = {view.title: name for name, view in VIEWS.items()}
+        self.tabs = pn.widgets.RadioButtonGroup(options=titles, value=self._name(), **css)
+        self.dark = pn.widgets.Button(name="light" if workspace.theme == "dark" else "dark", width=64, **css)
+        self.ask = pn.widgets.Button(name="keys ?", width=64, **css)
+        self.told = pn.pane.HTML("", margin=(0, 8), sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
+        self.guide = pn.pane.HTML(HELP, visible=False, sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
+        self.keys = Keys(keys=self._keys(), width=0, height=0, margin=0)
+        self.body = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.tabs.param.watch(lambda event: workspace.param.update(view=event.new), "value")
+        self.dark.on_click(lambda event: self.toggle_theme())
+        self.ask.on_click(lambda event: self.param.update(help=not self.help))
+        self.keys.param.watch(lambda *events: self.press(self.keys.last), "pressed")
+        workspace.param.watch(lambda *events: self._show(), "view")
+        workspace.param.watch(lambda *events: self._tell(), "message")
+        self.param.watch(lambda event: self.guide.param.update(visible=event.new), "help")
+        self._tell()
+        self._show()
+
+    def _name(self) -> str:
+        return self.workspace.view if self.workspace.view in VIEWS else next(iter(VIEWS))
+
+    @property
+    def open(self) -> Any:
+        """The view on screen."""
+        return self.views[self._name()]
+
+    def _show(self) -> None:
+        name = self._name()
+        if name == "case" and not self.workspace.case and len(self.workspace.rows):
+            self.workspace.step(1)
+        with pn.io.hold():
+            for other, view in self.views.items():
+                view.active = other == name
+            if name not in self.views:
+                self.views[name] = VIEWS[name].make(self.workspace)
+            self.tabs.value = name
+            self._mount(name)
+        self.keys.keys = self._keys()
+
+    def _mount(self, name: str) -> None:
+        """Views stay in the page and only change visibility: building figures again would cost a second."""
+        if name not in self._panels:
+            self._panels[name] = pn.Column(self.views[name].__panel__(), sizing_mode="stretch_width", margin=0)
+            self.body.append(self._panels[name])
+        for other, panel in self._panels.items():
+            panel.visible = other == name
+
+    def _tell(self) -> None:
+        self.told.object = (
+            f'<span class="wb-fail">{esc(self.workspace.message, 600)}</span>' if self.workspace.message else ""
+        )
+
+    def _keys(self) -> list[str]:
+        own = getattr(self.views.get(self._name()), "keys", ())
+        return [*SHARED_KEYS, *own]
+
+    def press(self, key: str) -> None:
+        """Answer a key: the shared ones here, the rest in the open view."""
+        if key in ("j", "ArrowDown"):
+            self.workspace.step(1)
+        elif key in ("k", "ArrowUp"):
+            self.workspace.step(-1)
+        elif key == "Escape":
+            self.workspace.view = "cases"
+        elif key == "?":
+            self.help = not self.help
+        else:
+            self.open.press(key)
+
+    def toggle_theme(self) -> None:
+        """Turn the page's colours: the page is loaded again, which keeps everything that the link holds."""
+        self.workspace.theme = "light" if self.workspace.theme == "dark" else "dark"
+        if pn.state.location is not None:
+            pn.state.location.param.update(search=links.to_query(self.workspace), reload=True)
+
+    def __panel__(self):
+        brand = pn.pane.HTML("<b>Duplex Workbench</b>", margin=(5, 16, 0, 0), stylesheets=[TEXT_CSS])
+        head = pn.Row(
+            brand,
+            self.tabs,
+            self.told,
+            self.ask,
+            self.dark,
+            self.keys,
+            sizing_mode="stretch_width",
+            margin=(0, 0, 8, 0),
+        )
+        return pn.Column(head, self.guide, self.body, sizing_mode="stretch_width", margin=(8, 16))
+
+
+def session(store: Store) -> Shell:
+    """The page of one browser session, tied to its address and refreshed while runs are being written."""
+    location = pn.state.location
+    workspace = Workspace(store)
+    query = location.search if location is not None else ""
+    problems = links.read_query(workspace, query)
+    if workspace.case and store.position(workspace.key) is None:
+        problems.append(f"There is no case {workspace.case!r} in a run {workspace.run!r} here.")
+    workspace.message = " ".join(problems)
+    files.mount(store, pn.state.curdoc)
+    pn.config.raw_css = [page_css(workspace.look)]
+    pn.config.theme = "dark" if workspace.theme == "dark" else "default"
+    shell = Shell(workspace)
+    if location is not None:
+        workspace.param.watch(
+            lambda *events: setattr(location, "search", links.to_query(workspace)), list(links.NAMES.values())
+        )
+    if pn.state.curdoc is not None and pn.state.curdoc.session_context:
+        pn.state.add_periodic_callback(workspace.refresh, REFRESH_MS)
+    return shell
