@@ -114,16 +114,15 @@ def main() -> int:
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     print(f"{args.rounds} rounds, {cpus} CPUs{load}; ms behind the deadline, median round (lowest - highest of p99)")
-    print(
-        f"{'sessions':>8} {'p50':>7} {'p99':>7} {'max':>7}   {'p99 spread':>15} {'wall':>8} {'one at a time':>14} {'saved':>6}"
-    )
+    columns = ("sessions", "p50", "p99", "max", "p99 spread", "wall s", "one at a time s", "saved")
+    print("{:>8} {:>7} {:>7} {:>7} {:>16} {:>8} {:>16} {:>6}".format(*columns))
     for size, values in rounds.items():
         p50, p99, worst, wall_s, recorded_s = (statistics.median(column) for column in zip(*values, strict=True))
         spread = [value[1] for value in values]
-        saved = 1 - wall_s / recorded_s
+        saved = max(0.0, 1 - wall_s / recorded_s)
         print(
-            f"{size:>8} {p50:>7.2f} {p99:>7.2f} {worst:>7.2f}   {min(spread):>6.2f} -{max(spread):>7.2f} {wall_s:>6.1f} s "
-            f"{recorded_s:>12.1f} s {100 * max(0.0, saved):>5.0f}%"
+            f"{size:>8} {p50:>7.2f} {p99:>7.2f} {worst:>7.2f} {min(spread):>7.2f} -{max(spread):>7.2f} "
+            f"{wall_s:>8.1f} {recorded_s:>16.1f} {100 * saved:>5.0f}%"
         )
     for reason in sorted(set(problems)):
         print(f"failed: {problems.count(reason)} sessions: {reason}")

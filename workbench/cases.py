@@ -57,7 +57,8 @@ class AfterTurn(Record):
     `quiet_s` is how long an agent without turn events must have been silent, after having spoken,
     to count as finished; where `fixed_gap_s` is given such an agent gets that gap instead (frame-
     synchronous systems in DuplexSpeechBench-IFEval: 3.0 s). `give_up_s` shortens the wait for an
-    agent that has said nothing at all.
+    agent that has said nothing at all. With `by_silence` only what is heard counts, for every agent
+    alike: one that announces its turns is waited for until it has been silent for `quiet_s` too.
     """
 
     kind: Literal["after_turn"] = "after_turn"
@@ -66,6 +67,7 @@ class AfterTurn(Record):
     quiet_s: float = Field(default=1.0, ge=0)
     fixed_gap_s: float | None = Field(default=None, ge=0)
     give_up_s: float | None = Field(default=None, ge=0)
+    by_silence: bool = False
 
 
 class AfterOnset(Record):

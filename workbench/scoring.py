@@ -18,7 +18,7 @@ import pandas as pd
 
 from workbench import benchmarks, episodes
 from workbench.cases import RATE_HZ
-from workbench.episodes import record_path
+from workbench.episodes import record_path, stereo_path
 from workbench.errors import InputError
 from workbench.files import read_json, write_atomically, write_json
 from workbench.progress import meter
@@ -62,7 +62,7 @@ class SpanStore:
 
     def get(self, case_id: str, identity: str) -> dict[str, np.ndarray] | None:
         found = {channel: self._rows.get((case_id, channel)) for channel in CHANNELS}
-        if any(entry is None or entry[0] != identity for entry in found.values()):
+        if any(entry is None or not same_recording(entry[0], identity) for entry in found.values()):
             return None
         return {channel: entry[1] for channel, entry in found.items()}
 
@@ -83,8 +83,18 @@ def _write_table(path, frame: pd.DataFrame) -> None:
 
 
 def identity_of(run: Run, case_id: str) -> str:
-    """Names one recording of a case: the checksum of its record."""
-    return hashlib.sha256(record_path(run.episodes, case_id).read_bytes()).hexdigest()[:16]
+    """Names one recording of a case: the checksum of its record, and the size of its audio.
+
+    The size is '-' where the audio is not there (a run shared without it): its spans still count.
+    """
+    record = hashlib.sha256(record_path(run.episodes, case_id).read_bytes()).hexdigest()[:16]
+    audio = stereo_path(run.episodes, case_id)
+    return f"{record}:{audio.stat().st_size if audio.exists() else '-'}"
+
+
+def same_recording(kept: str, now: str) -> bool:
+    """Whether spans made for identity `kept` hold for the recording that is there `now`."""
+    return kept == now or (now.endswith(":-") and kept.partition(":")[0] == now.partition(":")[0])
 
 
 def find_spans(

@@ -11,7 +11,7 @@ from workbench.runners.clocks import CLOCKS
 from workbench.runners.episode import Result, run_episode
 from workbench.runners.recorder import replay
 
-ENDING = Ending(tail_s=0.05, max_wait_s=1.2, flush_s=0.05, quiet_s=0.2, continuous_s=0.6, batch_s=0.05)
+ENDING = Ending(tail_s=0.05, max_wait_s=1.2, flush_s=0.05, quiet_s=0.2, continuous_s=1.0, batch_s=0.05)
 
 
 def case(name: str = "case", prompt: str = "Answer at 440 Hz.", barge_in_s: float | None = None, then_s=None) -> Case:

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from spoken import drive, gap, say
 
-from workbench.agents.base import AgentError, AudioOut
+from workbench.agents.base import AgentError, AudioOut, TurnEnd
 from workbench.agents.cascade import words
 from workbench.agents.cascade.agent import CascadeAgent
 from workbench.agents.cascade.brain import sentences, speakable
@@ -142,6 +142,7 @@ async def test_backchannels_in_a_pause_when_told_to():
     (onset_s,) = heard.onsets()
     assert pause_s + 0.3 < onset_s < pause_s + 1.0
     assert not heard.interruptions()
+    assert not heard.of(TurnEnd), "a backchannel is no turn"
 
 
 async def test_breaks_in_on_danger_when_told_to():

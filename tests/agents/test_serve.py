@@ -376,6 +376,16 @@ async def test_speech_is_reported_during_an_answer_only_if_the_agent_gives_way(y
     assert any(start > late_ms for start in starts) is reported
 
 
+async def test_a_backchannel_is_a_response_of_its_own():
+    async with realtime_server(lambda: CascadeAgent("backchanneling")) as url, connect(socket_url(url)) as socket:
+        client = Client(socket)
+        await client.append(gap(0.3), say("My mother fell in the kitchen this morning, and"), gap(1.5))
+        await client.settle()
+    (done,) = client.of("response.done")
+    assert done["response"]["status"] == "completed"
+    assert done["response"]["output"][0]["content"][0]["transcript"] == "Okay. "
+
+
 async def test_an_answer_on_demand_without_more_audio():
     async with realtime_server(lambda: CascadeAgent(lead_s=30.0)) as url, connect(socket_url(url)) as socket:
         client = Client(socket)

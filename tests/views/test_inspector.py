@@ -124,7 +124,7 @@ def test_filters_narrow_rows_and_counts_follow_the_other_filters(space):
 
 
 def test_search_reaches_transcripts_and_rationales(space):
-    space.words = "right NUMBER 3"
+    space.words = 'right "NUMBER 3"'
     assert {case for case in space.frame.case.iloc[space.rows]} == {"R1_C2_i2_L2"}
     space.words = "kept the tone"
     assert {case for case in space.frame.case.iloc[space.rows]} == {"R1_C2_i1_L1"}
@@ -191,7 +191,8 @@ def test_table_pages_and_opens_the_row_that_was_clicked(space):
 
 def test_state_survives_a_link(store, space):
     space.param.update(view="case", run="slow", case="R1_C2_i2_L1", words="a b&c", sort="-latency_s",
-                       theme="dark", at_s=3.25, span=[1.0, 2.5], chosen={"level": ["L1"]}, ranges={"latency_s": [0.5, 3.0]})  # fmt: skip
+                       theme="dark", at_s=3.25, span=[1.0, 2.5], chosen={"level": ["L1"]},
+                       ranges={"latency_s": [0.5, 3.0]})  # fmt: skip
     other = Workspace(store)
     assert links.read_query(other, links.to_query(space)) == []
     assert links.to_query(other) == links.to_query(space) and other.chosen == space.chosen and other.span == [1.0, 2.5]

@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.agents.base import AgentError, AudioOut, Emit, Note, Session, Text, Traits
 from workbench.agents.link import Link, Listener, Pcm16, key_from, mapping, number, rate
-from workbench.agents.openai_realtime import client_for, socket_options
+from workbench.agents.openai_client import client_for, rate_of, server_error, socket_options
 from workbench.audio import StreamResampler, from_pcm16, to_pcm16
 from workbench.cases import RATE_HZ
 from workbench.errors import InputError
@@ -114,22 +114,14 @@ class OpenAILive:
                 case "info":
                     self._emit(Note("server_info", {"message": self._link.words(event.get("message"))}))
                 case "error":
-                    error = event.get("error") or {}
-                    named = str(error.get("code") or error.get("type") or "server_error")
-                    raise AgentError(
-                        named,
-                        f"{self._link.name}: {self._link.words(error.get('message') or error)}",
-                        retry=error.get("type") == "server_error" or "rate_limit" in named,
-                    )
+                    raise server_error(event.get("error") or {}, self._link)
 
     def _started(self, session: dict[str, Any]) -> None:
         audio = session.get("audio") or {}
-        form = audio.get("format") or {}
-        if form.get("type", "audio/pcm") != "audio/pcm":
-            raise AgentError("rejected", f"{self._link.name} insists on {form.get('type')}, where PCM is needed.")
-        if int(form.get("rate") or self._rate_hz) != self._rate_hz:
-            self._rate_hz = int(form["rate"])
-            self._resample = StreamResampler(RATE_HZ, self._rate_hz, live=True)
+        rate_hz = rate_of(audio.get("format"), self._rate_hz, self._link)
+        if rate_hz != self._rate_hz:
+            self._rate_hz = rate_hz
+            self._resample = StreamResampler(RATE_HZ, rate_hz, live=True)
         said = {
             "model": session.get("model"),
             "voice": (audio.get("output") or {}).get("voice"),

@@ -10,34 +10,18 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from openai import AsyncOpenAI
-
-from workbench.agents.base import AgentError, AudioOut, Emit, Interrupted, Note, Session, Text, Traits, TurnEnd
-from workbench.agents.link import CLOSE_S, Link, Listener, Pcm16, key_from, mapping, number, rate, tls
+from workbench.agents.base import AudioOut, Emit, Interrupted, Note, Session, Text, Traits, TurnEnd
+from workbench.agents.link import Link, Listener, Pcm16, key_from, mapping, number, rate
+from workbench.agents.openai_client import client_for, rate_of, server_error, socket_options
 from workbench.audio import StreamResampler, from_pcm16, to_pcm16
 from workbench.cases import RATE_HZ
 from workbench.errors import InputError
 
 HARMLESS = {"response_cancel_not_active", "conversation_already_has_active_response", "input_audio_buffer_commit_empty"}
 """Error codes after which nothing of the session is lost; they are logged."""
-
-
-@lru_cache(maxsize=8)
-def client_for(key: str, base_url: str, websocket_base_url: str) -> AsyncOpenAI:
-    """One client a process, since making one takes 40 ms; a session is a connection, and each case has its own."""
-    return AsyncOpenAI(
-        api_key=key or "none", base_url=base_url or None, websocket_base_url=websocket_base_url or None, max_retries=0
-    )
-
-
-def socket_options(base_url: str, websocket_base_url: str) -> dict[str, Any]:
-    """Options for the `websockets` connection below the `openai` package."""
-    plain = (websocket_base_url or base_url).startswith(("http://", "ws://"))
-    return {"close_timeout": CLOSE_S} | ({} if plain else {"ssl": tls()})
 
 
 class OpenAIRealtime:
@@ -256,7 +240,7 @@ class OpenAIRealtime:
         details = response.get("status_details") or {}
         self._emit(Note("response_done", {"status": status, "details": details, "usage": response.get("usage")}))
         if status == "failed":
-            raise self._fault(details.get("error") or {"message": f"the response failed: {details}"})
+            raise server_error(details.get("error") or {"message": f"the response failed: {details}"}, self._link)
         items = [item for item, owner in self._owner.items() if owner == name]
         cancelled = status == "cancelled" or name in self._cancelled
         if status == "cancelled":
@@ -273,8 +257,8 @@ class OpenAIRealtime:
     def _report(self, session: dict[str, Any]) -> None:
         audio = session.get("audio") or {}
         given, returned = audio.get("input") or {}, audio.get("output") or {}
-        self._rate_in_hz = self._rate_of(given.get("format"), self._rate_in_hz)
-        self._rate_hz = self._rate_of(returned.get("format"), self._rate_hz)
+        self._rate_in_hz = rate_of(given.get("format"), self._rate_in_hz, self._link)
+        self._rate_hz = rate_of(returned.get("format"), self._rate_hz, self._link)
         said = {
             "model": session.get("model"),
             "voice": returned.get("voice") or session.get("voice"),
@@ -284,23 +268,10 @@ class OpenAIRealtime:
         }
         self._emit(Note("reported", {name: value for name, value in said.items() if value is not None}))
 
-    def _rate_of(self, form: object, otherwise_hz: int) -> int:
-        if not isinstance(form, dict):
-            return otherwise_hz
-        if form.get("type", "audio/pcm") != "audio/pcm":
-            raise AgentError("rejected", f"{self._link.name} insists on {form.get('type')}, where PCM is needed.")
-        return int(form.get("rate") or otherwise_hz)
-
     def _error(self, error: dict[str, Any]) -> None:
         about_truncation = str(error.get("event_id") or "").startswith("truncate_")
         if error.get("code") in HARMLESS or about_truncation:
             said = self._link.words(error.get("message"))
             self._emit(Note("server_error", {"code": error.get("code"), "message": said}))
             return
-        raise self._fault(error)
-
-    def _fault(self, error: dict[str, Any]) -> AgentError:
-        code, kind = str(error.get("code") or ""), str(error.get("type") or "")
-        named = code or kind or "server_error"
-        busy = kind == "server_error" or "rate_limit" in named or "overloaded" in named
-        return AgentError(named, f"{self._link.name}: {self._link.words(error.get('message') or error)}", retry=busy)
+        raise server_error(error, self._link)

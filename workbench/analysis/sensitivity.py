@@ -20,7 +20,7 @@ from workbench.errors import InputError
 from workbench.files import write_atomically
 from workbench.progress import meter
 from workbench.runs import Run
-from workbench.scoring import CHANNELS, find_spans, identity_of
+from workbench.scoring import CHANNELS, find_spans, identity_of, same_recording
 from workbench.vad import VadSettings, spans_from_probabilities, speech_probabilities
 
 
@@ -142,7 +142,7 @@ def probabilities(run: Run, workers: int | None = None) -> dict[tuple[str, str],
     stale = [
         case_id
         for case_id, identity in identities.items()
-        if any(kept.get((case_id, channel), ("",))[0] != identity for channel in CHANNELS)
+        if any(not same_recording(kept.get((case_id, channel), ("",))[0], identity) for channel in CHANNELS)
         and run.record(case_id).status == "complete"
     ]
 

@@ -68,7 +68,7 @@ class Responses:
                 if response is not None and text:
                     response.text.append(text)
                     self._part("response.output_audio_transcript.delta", response, delta=text)
-            case TurnEnd():
+            case TurnEnd() | Note("utterance_end"):
                 if self._open is not None:
                     self._finish("completed")
             case Interrupted(item):

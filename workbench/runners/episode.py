@@ -164,21 +164,23 @@ class _Episode:
         if self.agent.traits.turns == "continuous" and rule.fixed_gap_s is not None:
             return self.previous_end_s + rule.fixed_gap_s
         longest_s = BATCH_WAIT_S if self.agent.traits.turns == "batch" else rule.max_wait_s
-        finished_s = self._agent_finished(rule.quiet_s, longest_s, rule.give_up_s)
+        finished_s = self._agent_finished(rule.quiet_s, longest_s, rule.give_up_s, rule.by_silence)
         return None if finished_s is None else finished_s + rule.settle_s
 
-    def _agent_finished(self, quiet_s: float, max_wait_s: float, give_up_s: float | None = None) -> float | None:
+    def _agent_finished(
+        self, quiet_s: float, max_wait_s: float, give_up_s: float | None = None, by_silence: bool = False
+    ) -> float | None:
         """When the agent's turn after the previous cue was over; None while it is not.
 
-        With turn events: the turn has ended and all of it has been played. Without: speech was
-        heard and `quiet_s` of silence followed. Either way the wait is bounded.
+        With turn events: the turn has ended and all of it has been played. Without, or `by_silence`:
+        speech was heard and `quiet_s` of silence followed. Either way the wait is bounded.
         """
         if self.finished_s is not None:
             return self.finished_s
         since_s = self.previous_end_s
         last_loud_s = self.recorder.last_loud_s(self.now_s)
         spoke = last_loud_s is not None and last_loud_s > since_s
-        if self.agent.traits.turns == "continuous":
+        if by_silence or self.agent.traits.turns == "continuous":
             done = spoke and self.now_s - last_loud_s >= quiet_s
         else:
             ended = self.recorder.last_turn_end_s >= since_s or (spoke and not self.recorder.turn_open)

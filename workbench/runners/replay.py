@@ -113,7 +113,15 @@ def _prepare(source: Source, out: Path) -> None:
         RunMeta(
             benchmark=header.benchmark,
             dataset=header.model_dump(include={"version", "author", "speech", "cases", "fingerprint"}),
-            agent={"name": source.name, "version": source.version, "settings": {}, "privileged": False},
+            agent={
+                "name": source.name,
+                "version": source.version,
+                "pacing": "recorded",
+                "turns": "events",
+                "placement": "arrival",
+                "privileged": False,
+                "settings": {"user_channel": source.user, "agent_channel": source.agent},
+            },
             clock="recorded",
             policy=source.policy,
             workbench=VERSION,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pandas.api.types import is_scalar
+
 from workbench.views import files
 from workbench.views.detail import Detail
 from workbench.views.store import Store
-from workbench.views.texts import block, esc, highlight, nothing, pairs, script
+from workbench.views.texts import block, esc, highlight, pairs, script
 
 _SIGNS = {"pass": "✓ pass", "fail": "✗ fail"}
 _PARTS = ("persona", "directive", "contradiction")
@@ -117,30 +119,23 @@ def _about(detail: Detail) -> str:
     if case is not None:
         facts |= {"conversation": case.conversation, "stream": case.stream} | dict(case.tags)
     if record is not None:
+        told = " (was told the case)" if record.agent.privileged else ""
         facts |= {
-            "agent": f"{record.agent.name} {record.agent.version}" + (" (was told the case)" if record.agent.privileged else ""),
+            "agent": f"{record.agent.name} {record.agent.version}{told}",
             "clock": record.clock, "placement": record.placement, "policy": record.policy,
             "duration, s": record.duration_s, "started": record.started, "workbench": record.workbench,
             "audio cut, s": record.cut_samples / 24000 or None,
         }  # fmt: skip
         for name, settings in (("setting", record.agent.settings), ("reported", record.agent.reported)):
             facts |= {f"{name} {key}": value for key, value in settings.items()}
-    measured = {name: value for name, value in detail.measurement.items() if _scalar(value)}
+    measured = {name: value for name, value in detail.measurement.items() if is_scalar(value)}
     body = _folded("Case and recording", pairs(facts))
     return body + _folded("Measurements", pairs(measured))
 
 
-def _scalar(value: Any) -> bool:
-    return (isinstance(value, str | int | float) and not nothing(value)) or (
-        type(value).__module__ == "numpy" and not hasattr(value, "__len__")
-    )
-
-
 def _files(detail: Detail, store: Store) -> str:
-    items = "".join(
-        f'<li><a href="{esc(files.address(store, detail.key[0], name))}" target="_blank" rel="noopener">{esc(name)}</a></li>'
-        for name in detail.files
-    )
+    where = [(esc(files.address(store, detail.key[0], name)), esc(name)) for name in detail.files]
+    items = "".join(f'<li><a href="{to}" target="_blank" rel="noopener">{name}</a></li>' for to, name in where)
     return _folded("Files", f"<ul>{items}</ul>" if items else "")
 
 

@@ -18,11 +18,21 @@ from workbench.views.theme import HEAT, on_heat
 from workbench.views.workspace import Workspace
 
 COLUMNS = {
-    "run": ("run", ""), "case": ("case", ""), "event": ("event", ""), "level": ("level", ""), "action": ("expected", ""),
-    "role": ("role", ""), "verdict": ("verdict", "word"), "strict": ("strict", "word"), "label": ("heard as", ""),
-    "latency_s": ("latency, s", "number"), "judge_score": ("judge", "number"), "reason": ("why", "long"),
-    "error": ("error", "long"), "annotation": ("annotation", "long"),
-}  # fmt: skip
+    "run": ("run", ""),
+    "case": ("case", ""),
+    "event": ("event", ""),
+    "level": ("level", ""),
+    "action": ("expected", ""),
+    "role": ("role", ""),
+    "verdict": ("verdict", "word"),
+    "strict": ("strict", "word"),
+    "label": ("heard as", ""),
+    "latency_s": ("latency, s", "number"),
+    "judge_score": ("judge", "number"),
+    "reason": ("why", "long"),
+    "error": ("error", "long"),
+    "annotation": ("annotation", "long"),
+}
 """Column -> heading and kind. Columns in which nothing stands are left out."""
 
 SHOWN = ("run", "verdict", "label", "level", "action", "role")
@@ -219,9 +229,8 @@ def strip(rows: pd.DataFrame, by: str) -> str:
     for _, run in whole.head(_RUNS_IN_STRIP).iterrows():
         own = split[split["run"] == run["run"]].set_index(by)
         cells = [_rate_cell(own.loc[name]) if name in own.index else "<td></td>" for name in names]
-        out.append(
-            f'<tr><th scope="row" title="{esc(run["run"])}">{esc(run["run"], 40)}</th>{_whole_cell(run)}{"".join(cells)}</tr>'
-        )
+        title = f'<th scope="row" title="{esc(run["run"])}">{esc(run["run"], 40)}</th>'
+        out.append(f"<tr>{title}{_whole_cell(run)}{''.join(cells)}</tr>")
     if len(whole) > _RUNS_IN_STRIP:
         out.append(
             f'<tr><td colspan="{len(names) + 2}" class="wb-muted">and {len(whole) - _RUNS_IN_STRIP} more runs</td></tr>'

@@ -50,7 +50,7 @@ class Player(JSComponent):
 class Keys(JSComponent):
     """Tells which of `keys` was pressed anywhere on the page, except while typing.
 
-    Space (play or pause) and '/' (to the search field) are handled in the browser.
+    Space (play or pause), and '/' where a search field is on screen, are handled in the browser.
     """
 
     keys = param.List([])

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis.statistics import wilson
+from workbench.views.texts import terms
 
 FIXED_FACETS = ("run", "benchmark", "verdict", "strict", "label", "level", "action", "role", "probe")
 LATER_FACETS = ("error", "judge_label", "annotation", "matched", "instance", "speaker")
@@ -21,7 +22,7 @@ ORDERED = {"verdict": ("fail", "pass", "unmeasurable", "not scored", "not record
 @dataclass(frozen=True)
 class Filters:
     """chosen : facet -> values kept (none chosen: all). ranges : column -> (low, high); rows without a
-    value are left out. words : every one must occur in the transcript, rationale, case id or reason."""
+    value are left out. words : every word or "phrase" must occur in transcript, rationale, case id or reason."""
 
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -81,7 +82,7 @@ class Table:
                     (name, low, high),
                     lambda n=name, lo=low, hi=high: self.frame[n].between(lo, hi).to_numpy(bool),
                 )
-        for word in filters.words.casefold().split():
+        for word in terms(filters.words):
             masks[f"word {word}"] = self._mask(("word", word), lambda w=word: self._has(w))
         return masks
 

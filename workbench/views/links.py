@@ -47,7 +47,7 @@ def read_query(workspace: Workspace, query: str, names: dict[str, str] | None = 
             continue
         try:
             change[names[name]] = _value(workspace.param[names[name]], names[name], text)
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
             problems.append(f"The link's {name!r} cannot be used ({text[:60]!r}), so it was left out.")
     try:
         workspace.param.update(**change)
@@ -75,8 +75,7 @@ def _value(kind: param.Parameter, attribute: str, text: str) -> Any:
         return {str(name): [str(entry) for entry in _list(values)] for name, values in value.items()}
     if attribute == "ranges":
         return {str(name): [_seconds(low), _seconds(high)] for name, (low, high) in value.items()}
-    kind._validate(value) if hasattr(kind, "_validate") else None
-    return value
+    raise ValueError(text)
 
 
 def _list(value: Any) -> list:

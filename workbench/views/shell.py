@@ -35,14 +35,19 @@ class View:
 VIEWS: dict[str, View] = {"cases": View("Cases", CasesView), "case": View("Case", CaseView)}
 """Name in the address -> view, in the order of the navigation."""
 
-SHARED_KEYS = ("j", "k", "ArrowDown", "ArrowUp", "Escape", "?")
+SHARED_KEYS = ("j", "k", "ArrowDown", "ArrowUp", "Escape", "/", "?")
 REFRESH_MS = 3000
 
-HELP = """<section><h3>Keys</h3>
-<kbd>j</kbd> <kbd>↓</kbd> next row · <kbd>k</kbd> <kbd>↑</kbd> previous row · <kbd>Enter</kbd> open · <kbd>Esc</kbd> back to the
-table · <kbd>/</kbd> search · <kbd>space</kbd> play or pause · <kbd>←</kbd> <kbd>→</kbd> one second · <kbd>[</kbd> <kbd>]</kbd>
-speed · <kbd>1</kbd> <kbd>2</kbd> <kbd>3</kbd> both, user, agent · <kbd>l</kbd> loop the window · <kbd>w</kbd> zoom to the window ·
-<kbd>f</kbd> fit · <kbd>s</kbd> spectrogram · <kbd>?</kbd> this list. In the picture: wheel zooms, drag moves, a click seeks.</section>"""
+_KEYS = {
+    "j ↓": "next row", "k ↑": "previous row", "Enter": "open", "Esc": "back to the table", "/": "search",
+    "space": "play or pause", "← →": "one second", "[ ]": "speed", "1 2 3": "both, user, agent",
+    "l": "loop the window", "w": "zoom to the window", "f": "fit", "s": "spectrogram", "?": "this list",
+}  # fmt: skip
+HELP = (
+    "<section><h3>Keys</h3>"
+    + " · ".join(f"<kbd>{keys}</kbd> {what}" for keys, what in _KEYS.items())
+    + ". In the picture the wheel zooms, a drag moves, a click seeks.</section>"
+)
 
 
 class Shell(Viewer):
@@ -118,7 +123,7 @@ class Shell(Viewer):
             self.workspace.step(1)
         elif key in ("k", "ArrowUp"):
             self.workspace.step(-1)
-        elif key == "Escape":
+        elif key in ("Escape", "/"):
             self.workspace.view = "cases"
         elif key == "?":
             self.help = not self.help

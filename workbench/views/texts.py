@@ -85,10 +85,16 @@ def script(value: Any) -> str:
     return f'<div class="wb-text">{"".join(out)}</div>'
 
 
+def terms(words: str) -> list[str]:
+    """What a search looks for: words, and phrases in double quotes; case is folded."""
+    found = re.findall(r'"([^"]+)"|([^\s"]+)', words.casefold())
+    return [phrase or word for phrase, word in found]
+
+
 def highlight(value: Any, words: str) -> str:
     """A block with the searched words marked."""
     text = plain(value)
-    wanted = [re.escape(word) for word in words.split()]
+    wanted = [re.escape(word) for word in terms(words)]
     if not wanted:
         return f'<div class="wb-text">{html.escape(text)}</div>'
     out, at = [], 0

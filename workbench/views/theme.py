@@ -17,8 +17,6 @@ from bokeh.plotting import figure
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
 HATCH = "right_diagonal_line"
-WIDTH = 1120
-"""Width of a picture in CSS pixels when nothing stretches it; fits a 1280 px window."""
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,10 @@ def test_limits_hold_exactly_in_spite_of_float_arithmetic():
     assert one("YIELD", [[9, 10.9]], window=(10.3, 13.3))["verdict"] == "pass"
     assert one("INTERRUPT", [[11.8, 12.5]], window=(10.3, 13.3))["verdict"] == "pass"
     # 1.1 * 1000 is 1100.0000000000002
-    assert one("INTERRUPT", [[11.4, 12.5]], window=(10.3, 13.3), settings={"interrupt_latency_ms": 1100})[
-        "verdict"
-    ] == "pass"
+    assert (
+        one("INTERRUPT", [[11.4, 12.5]], window=(10.3, 13.3), settings={"interrupt_latency_ms": 1100})["verdict"]
+        == "pass"
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,9 +177,10 @@ def test_reasons_carry_number_and_limit():
 
 def test_settings_change_verdicts_and_unknown_ones_are_refused():
     assert one("TAKE_TURN", [[12.3, 13]], settings={"max_wait_s": 2.5})["verdict"] == "pass"
-    assert one("BACKCHANNEL", [[10.1, 10.4], [10.6, 10.9]], settings={"merge_gap_s": 0.1, "bc_window_max": 1})[
-        "verdict"
-    ] == "fail"
+    assert (
+        one("BACKCHANNEL", [[10.1, 10.4], [10.6, 10.9]], settings={"merge_gap_s": 0.1, "bc_window_max": 1})["verdict"]
+        == "fail"
+    )
     with pytest.raises(InputError, match="no threshold 'max_wait'"):
         one("TAKE_TURN", [], settings={"max_wait": 1})
     with pytest.raises(InputError, match="cannot be"):
@@ -202,7 +204,9 @@ def test_bad_items_are_named_in_place_and_the_good_ones_decided():
     assert [verdict["id"] for verdict in verdicts] == ["good", "a", "b", "c", "d", None, None, "good", "last"]
     assert [verdict["verdict"] for verdict in verdicts] == ["pass", *["unmeasurable"] * 7, "pass"]
     assert len(problems) == 7
-    for problem, named in zip(problems, ["SHOUT", "window", "model_spans", "surprise", "id", "item 6", "good"], strict=True):
+    for problem, named in zip(
+        problems, ["SHOUT", "window", "model_spans", "surprise", "id", "item 6", "good"], strict=True
+    ):
         assert named in problem
     json.dumps(verdicts, allow_nan=False)
 

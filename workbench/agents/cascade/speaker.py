@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.agents.base import FRAME_SAMPLES, AgentError, AudioOut, Emit, Interrupted, Text, TurnEnd
+from workbench.agents.base import FRAME_SAMPLES, AgentError, AudioOut, Emit, Interrupted, Note, Text, TurnEnd
 from workbench.audio import to_pcm16
 from workbench.cases import RATE_HZ
 from workbench.construct.speech import SpeechCache
@@ -106,7 +106,10 @@ class Speaker:
             self._emit(AudioOut(part, self.item))
         if not self.delivered and self._next is None and self._sent >= self._samples.size:
             self.delivered = True
-            self._emit(TurnEnd(self.item))
+            # A backchannel is no turn: whoever waits for the agent's turn must go on waiting.
+            self._emit(
+                Note("utterance_end", {"item": self.item}) if self.saying == "backchannel" else TurnEnd(self.item)
+            )
         if self.delivered and position - self.started >= self._samples.size:
             self.saying = ""
 

@@ -8,6 +8,15 @@ const typing = (event) => {
 };
 const onButton = (event) => event.composedPath()[0]?.matches?.("button:focus-visible, summary, a, input, [role=option]:focus-visible") ?? false;
 
+const searchField = (root) => {
+  for (const each of root.querySelectorAll("*")) {
+    if (each.matches("input[placeholder^=search]") && each.getClientRects().length) return each;
+    const inside = each.shadowRoot && searchField(each.shadowRoot);
+    if (inside) return inside;
+  }
+  return null;
+};
+
 export function render({ model, el }) {
   el.style.display = "none";
   const press = (event) => {
@@ -24,8 +33,9 @@ export function render({ model, el }) {
     }
     if (event.key === "Enter" && onButton(event)) return;
     if (event.key === "/") {
-      window.dispatchEvent(new CustomEvent("wb-search"));
       event.preventDefault();
+      const field = searchField(document);
+      if (field) field.focus(); else model.send_msg({ key: "/" });
       return;
     }
     if (!model.keys.includes(event.key)) return;

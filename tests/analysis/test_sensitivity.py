@@ -1,0 +1,55 @@
+"""Detector settings side by side, on real recordings of the tiny dataset."""
+
+import pytest
+
+import workbench as wb
+from workbench import benchmarks, datasets
+from workbench.agents.registry import factory
+from workbench.analysis.sensitivity import Setting, measure_under, probabilities
+from workbench.errors import InputError
+from workbench.runners import batch
+from workbench.scoring import score_run
+from workbench.vad import VadSettings
+
+
+@pytest.fixture(scope="module")
+def run(tiny_dataset, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "oracle"
+    make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    batch.run(batch.Plan(datasets.load(tiny_dataset), make, folder, concurrency=1))
+    made = wb.load_run(folder)
+    score_run(made)
+    return made
+
+
+def test_the_default_setting_gives_the_scored_measurements(run):
+    again = measure_under(run, Setting("default"))
+    for name in ("genuine_s", "off_s", "longest_s"):
+        both = run.measurements[name].notna()
+        assert both.equals(again[name].notna())
+        assert (run.measurements[name] - again[name].astype(float)).abs().max() < 1e-6
+
+
+def test_a_table_of_what_changes(run):
+    settings = (
+        Setting("default"),
+        Setting("deaf", VadSettings(min_speech_ms=5000)),
+        Setting("energy", VadSettings(detector="energy")),
+        Setting("merged", merge_gap_s=2.0),
+    )
+    table = wb.sensitivity(run, settings).set_index("setting")
+    assert table.loc["default", "changed"] == 0 and table.loc["default", "onset_shift_abs_median_ms"] == 0
+    assert table.loc["deaf", "changed"] > 0 and table.loc["deaf", "onsets_lost"] > 0
+    assert 0 < table.loc["energy", "onset_shift_abs_median_ms"] < 100
+    assert (table["measured"] == 12).all()
+
+
+def test_probabilities_are_computed_once(run, monkeypatch):
+    probabilities(run)
+    monkeypatch.setattr("workbench.analysis.sensitivity.speech_probabilities", lambda *_: pytest.fail("computed again"))
+    assert len(probabilities(run)) == 24
+
+
+def test_one_setting_is_no_comparison(run):
+    with pytest.raises(InputError, match="at least two"):
+        wb.sensitivity(run, (Setting("alone"),))

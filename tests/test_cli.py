@@ -1,0 +1,102 @@
+"""The command line: its fixed words, exit codes, and sentences instead of tracebacks."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def workbench(*arguments, stdin=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "workbench", *map(str, arguments)], capture_output=True, text=True, input=stdin
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_build_and_validate_the_whole_grid_without_audio(tmp_path):
+    assert workbench("build", "ifeval", "--no-audio", "--out", tmp_path / "d").returncode == 0
+    done = workbench("validate", tmp_path / "d", "--json")
+    assert done.returncode == 0
+    report = json.loads(done.stdout)
+    assert report["cases"] == 1038 and report["audio_streams"] == 224 and report["problems"] == []
+    assert report["by_level"] == {"L0": 48, "L1": 240, "L2": 240, "L3": 240, "L4a": 240, "L4b": 30}
+    assert report["by_action"]["LISTEN"] == 273 and sum(report["by_action"].values()) == 1038
+    done = workbench("run", tmp_path / "d", "--agent", "silent", "--out", tmp_path / "r")
+    assert done.returncode == 2 and "--no-audio" in done.stderr
+
+
+def test_a_grid_with_a_case_missing_does_not_validate(tmp_path):
+    workbench("build", "ifeval", "--no-audio", "--limit", "1030", "--out", tmp_path / "d")
+    done = workbench("validate", tmp_path / "d", "--json")
+    assert done.returncode == 2 and "1030, where the full grid has 1038" in json.loads(done.stdout)["problems"][0]
+    assert workbench("validate", tmp_path / "d", "--slice").returncode == 0
+
+
+def test_run_score_report_and_their_words(tiny_dataset, tmp_path):
+    run, out = tmp_path / "run", tmp_path / "report"
+    done = workbench("run", tiny_dataset, "--agent", "oracle", "--out", run)
+    assert done.returncode == 0 and "12 cases recorded" in done.stdout
+    assert "0 cases recorded" in workbench("run", tiny_dataset, "--agent", "oracle", "--out", run).stdout
+    done = workbench("score", run)
+    assert done.returncode == 0 and '"pass": 12' in done.stdout
+    assert '"fail": 2' in workbench("score", run, "--set", "max_wait_s=0.1").stdout
+    done = workbench("report", run, "--out", out)
+    assert done.returncode == 0 and (out / "report.html").exists()
+
+
+def test_decide_reads_a_file_or_standard_input(tmp_path):
+    items = [{"id": 7, "action": "TAKE_TURN", "window": [10, 15], "user_spans": [[0, 10]], "model_spans": [[11, 12]]}]
+    (tmp_path / "f.json").write_text(json.dumps(items))
+    done = workbench("decide", "ifeval", tmp_path / "f.json")
+    assert done.returncode == 0
+    (verdict,) = json.loads(done.stdout)
+    assert (verdict["id"], verdict["verdict"], verdict["strict"]) == (7, "pass", "pass")
+    assert verdict["evidence"]["genuine_s"] == 1.0 and "limit 2 s" in verdict["reason"]
+    done = workbench("decide", "ifeval", "-", "--set", "max_wait_s=0.5", stdin=json.dumps(items))
+    assert json.loads(done.stdout)[0]["verdict"] == "fail"
+    assert json.loads(workbench("decide", "ifeval", "-", stdin="[]").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["build", "iffy", "--out", "{tmp}/d"], "no benchmark 'iffy'"),
+        (["build", "ifeval", "--limit", "0", "--out", "{tmp}/d"], "--limit 0"),
+        (["build", "ifeval", "--voices", "robot", "--out", "{tmp}/d"], "no speech engine 'robot'"),
+        (["validate", "{tmp}/nowhere"], "is not a folder"),
+        (["validate", "{tmp}"], "is not a dataset"),
+        (["run", "{tmp}/nowhere", "--agent", "oracle", "--out", "{tmp}/r"], "is not a folder"),
+        (["run", "{tiny}", "--agent", "nobody", "--out", "{tmp}/r"], "no agent 'nobody'"),
+        (["run", "{tiny}", "--agent", "python:nope:X", "--out", "{tmp}/r"], "cannot be loaded"),
+        (["run", "{tiny}", "--agent", "silent", "--set", "volume=11", "--out", "{tmp}/r"], "no option 'volume'"),
+        (["run", "{tiny}", "--agent", "silent", "--set", "volume", "--out", "{tmp}/r"], "NAME=VALUE"),
+        (["run", "{tiny}", "--agent", "silent", "--policy", "loud", "--out", "{tmp}/r"], "no policy 'loud'"),
+        (["score", "{tiny}"], "It is a dataset"),
+        (["score", "{tmp}"], "is not a run"),
+        (["report", "{tmp}/nowhere", "--out", "{tmp}/o"], "is not a folder"),
+        (["decide", "ifeval", "{tmp}/nowhere.json"], "does not exist"),
+        (["decide", "ifeval", "{tmp}/bad.json"], "line 2"),
+        (["decide", "ifeval", "{tmp}/object.json"], "list of cases"),
+        (["decide", "ifeval", "{tmp}/object.json", "--set", "max_wait_s=soon"], "is not a number"),
+    ],
+)
+def test_mistakes_get_a_sentence_and_exit_code_2(tiny_dataset, tmp_path, arguments, said):
+    (tmp_path / "bad.json").write_text("[\n{,}]")
+    (tmp_path / "object.json").write_text("{}")
+    done = workbench(*[argument.format(tmp=tmp_path, tiny=tiny_dataset) for argument in arguments])
+    assert done.returncode == 2 and said in " ".join(done.stderr.split()), done.stderr
+
+
+def test_a_run_folder_of_another_dataset_is_refused(tiny_dataset, tmp_path):
+    workbench("run", tiny_dataset, "--agent", "silent", "--out", tmp_path / "run")
+    workbench("build", "ifeval", "--limit", "2", "--out", tmp_path / "other")
+    done = workbench("run", tmp_path / "other", "--agent", "silent", "--out", tmp_path / "run")
+    assert done.returncode == 2 and "another dataset" in done.stderr
+
+
+def test_every_agent_is_listed():
+    done = workbench("agents")
+    for name in ("oracle", "contrary", "silent", "babble", "echo", "eager", "cascade", "openai-realtime"):
+        assert name in done.stdout

@@ -1,0 +1,57 @@
+"""Explicit against implicit: the same event in both versions of a scenario, tested in pairs.
+
+The exact McNemar test is the paper's. It takes pairs as independent, which holds for metrics with one
+event a scenario (all but silence); the interval of the difference resamples whole scenarios.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from workbench.analysis.statistics import mcnemar_exact, paired_bootstrap, paired_counts
+from workbench.benchmarks.duplexmpe.measure import METRICS
+
+
+def pair_tests(frame: pd.DataFrame, *, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
+    """One row a metric: how often both, only one or neither version passes, and the difference.
+
+    frame : one row an event with scenario, event, condition, metric, conversation and outcome (pass 1,
+    fail 0, else NaN). A pair counts when both halves have a verdict; the rest is `incomplete`.
+    """
+    order = [name for name in METRICS if (frame["metric"] == name).any()]
+    order += [name for name in dict.fromkeys(frame["metric"]) if name not in order]
+    return pd.DataFrame([_test(name, frame[frame["metric"] == name], resamples, seed) for name in order])
+
+
+def _test(metric: str, rows: pd.DataFrame, resamples: int, seed: int) -> dict:
+    wide = rows.pivot(index=["conversation", "scenario", "event"], columns="condition", values="outcome")
+    wide = wide.reindex(columns=["explicit", "implicit"])
+    explicit, implicit = wide["explicit"].to_numpy(float), wide["implicit"].to_numpy(float)
+    counts = paired_counts(explicit, implicit)
+    test = mcnemar_exact(counts.only_first, counts.only_second, counts.both, counts.neither)
+    boot = paired_bootstrap(
+        explicit, implicit, np.asarray(wide.index.get_level_values("conversation")), n_resamples=resamples, seed=seed
+    )
+    interval, note = boot.estimate.interval, boot.estimate.reason
+    if interval is not None:
+        interval = tuple(100 * end for end in interval)
+    elif test.interval_pp is not None:
+        interval, note = test.interval_pp, "Newcombe interval: " + str(note)
+    low, high = interval or (None, None)
+    return {
+        "metric": metric,
+        "pairs": counts.pairs,
+        "incomplete": counts.excluded,
+        "both": counts.both,
+        "only_explicit": counts.only_first,
+        "only_implicit": counts.only_second,
+        "neither": counts.neither,
+        "explicit_rate": (counts.both + counts.only_first) / counts.pairs if counts.pairs else None,
+        "implicit_rate": (counts.both + counts.only_second) / counts.pairs if counts.pairs else None,
+        "difference_pp": test.difference_pp,
+        "low_pp": low,
+        "high_pp": high,
+        "p_mcnemar": test.p_value if counts.pairs else None,
+        "note": note or test.reason,
+    }
