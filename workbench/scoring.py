@@ -212,4 +212,5 @@ def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
 
 def summary_line(verdicts: pd.DataFrame) -> str:
     counts = verdicts["verdict"].value_counts()
-    return json.dumps({word: int(counts.get(word, 0)) for word in ("pass", "fail", "unmeasurable")})
+    words = dict.fromkeys(("pass", "fail", "unmeasurable", *sorted(counts.index)))
+    return json.dumps({word: int(counts.get(word, 0)) for word in words})

@@ -1,4 +1,4 @@
-"""Makes the loopback servers and helpers beside the tests importable, whatever the import mode."""
+"""Makes the loopback servers and the modules beside the tests importable, whatever the import mode."""
 
 import sys
 from pathlib import Path

@@ -9,12 +9,14 @@ from aiohttp import web
 from spoken import drive, gap, say
 
 from workbench.agents.base import AgentError, AudioOut, TurnEnd
+from workbench.agents.cascade import recogniser as recogniser_module
 from workbench.agents.cascade import words
 from workbench.agents.cascade.agent import CascadeAgent
 from workbench.agents.cascade.brain import sentences, speakable
 from workbench.agents.cascade.directives import prompted
 from workbench.agents.cascade.endpointing import Endpointer, SileroStream
 from workbench.agents.cascade.policy import POLICIES, View, decide
+from workbench.agents.cascade.recogniser import Recogniser
 from workbench.agents.registry import factory
 from workbench.audio import StreamResampler, from_pcm16, resample
 from workbench.cases import AtTime, Case, Cue, PromptPart
@@ -60,6 +62,23 @@ def test_edges_lie_where_speech_begins_and_ends():
     assert [edge.kind for edge in edges] == ["start", "stop"]
     assert edges[0].at_s == pytest.approx(1.02, abs=0.1)
     assert edges[1].at_s == pytest.approx(1.0 + seconds(clip), abs=0.2)
+
+
+def test_a_decoder_used_before_hears_what_a_new_one_hears():
+    def listen(*texts):
+        recogniser = Recogniser()
+        for text in texts:
+            recogniser.feed(resample(from_pcm16(np.concatenate([say(text), gap(0.3)])), 24_000, 16_000))
+            found = recogniser.words(), recogniser._decoder.hyp().score
+            recogniser.next()
+        recogniser.close()
+        return found
+
+    recogniser_module._kept.clear()
+    fresh = listen(QUESTION)
+    for other in (ALARMING, "Okay.", "four one two"):
+        listen(other, OPEN_START)
+        assert listen(QUESTION) == fresh
 
 
 async def test_hears_a_sentence_and_answers_after_its_end():
@@ -134,7 +153,7 @@ async def test_a_sound_of_attention_is_not_answered():
 
 async def test_backchannels_in_a_pause_when_told_to():
     first = say(OPEN_START)
-    parts = gap(0.5), first, gap(1.5), say(OPEN_END), gap(0.3)
+    parts = gap(0.5), first, gap(1.5), say(OPEN_END)
     pause_s = 0.5 + seconds(first)
     assert not (await drive(CascadeAgent(), *parts)).utterances()
     heard = await drive(CascadeAgent("backchanneling"), *parts)
@@ -378,7 +397,8 @@ def a_case() -> Case:
 
 async def test_the_same_recording_twice_on_the_virtual_clock():
     make = factory("cascade", {"policy": "prompted"})
-    one, two = [await run_episode(a_case(), {"turn": say(QUESTION)}, make, VirtualClock) for _ in range(2)]
+    spoken = (QUESTION, ALARMING, QUESTION)  # the second must not see that there was another case between
+    one, _, two = [await run_episode(a_case(), {"turn": say(text)}, make, VirtualClock) for text in spoken]
     assert one.record.status == "complete" and one.record.transcript
     assert np.array_equal(one.stereo, two.stereo)
     assert one.record.model_dump(exclude={"started"}) == two.record.model_dump(exclude={"started"})

@@ -108,7 +108,7 @@ async def test_a_conversation_through_the_openai_client():
     question, first, second = say(QUESTION), say(EXPLAIN), say(BARGE_IN)
     parts = [gap(0.5), question, gap(8.0), first, gap(4.5), second, gap(2.0)]
     seen = []
-    async with realtime_server(lambda: CascadeAgent(lead_s=30.0)) as url:
+    async with realtime_server(lambda: CascadeAgent(lead_s=60.0)) as url:
         async with openai_client(url).realtime.connect(model="cascade") as connection:
             settings = {
                 "type": "realtime",
@@ -181,7 +181,7 @@ async def test_the_workbench_own_adapter_end_to_end():
         ending=Ending(tail_s=0.1, max_wait_s=0.2, flush_s=0.1),
     )
     clips = {"first": say(EXPLAIN), "second": say(BARGE_IN)}
-    async with realtime_server(lambda: CascadeAgent(lead_s=30.0, live=True)) as url:
+    async with realtime_server(lambda: CascadeAgent(lead_s=60.0, live=True)) as url:
         result = await run_episode(case, clips, lambda: OpenAIRealtime(base_url=url, model="cascade"), WallClock)
     record = result.record
     assert record.status == "complete", record.error
@@ -366,7 +366,7 @@ async def test_the_agents_own_interruption_cancels_the_response():
 @pytest.mark.parametrize(("yields", "reported"), [(True, True), (False, False)])
 async def test_speech_is_reported_during_an_answer_only_if_the_agent_gives_way(yields, reported):
     first, second = say(EXPLAIN), say(BARGE_IN)
-    async with realtime_server(lambda: CascadeAgent(lead_s=30.0, yields=yields)) as url:
+    async with realtime_server(lambda: CascadeAgent(lead_s=60.0, yields=yields)) as url:
         async with connect(socket_url(url)) as socket:
             client = Client(socket)
             await client.append(gap(0.3), first, gap(4.0), second, gap(1.0))
@@ -387,7 +387,7 @@ async def test_a_backchannel_is_a_response_of_its_own():
 
 
 async def test_an_answer_on_demand_without_more_audio():
-    async with realtime_server(lambda: CascadeAgent(lead_s=30.0)) as url, connect(socket_url(url)) as socket:
+    async with realtime_server(lambda: CascadeAgent(lead_s=60.0)) as url, connect(socket_url(url)) as socket:
         client = Client(socket)
         await client.append(gap(0.3), say(QUESTION), gap(0.1))
         await client.send("input_audio_buffer.commit")

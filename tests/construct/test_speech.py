@@ -187,3 +187,12 @@ def test_the_default_folder_follows_the_environment(tmp_path, monkeypatch):
     assert SpeechCache(engine=Counting()).folder == tmp_path / "mine" / "speech"
     monkeypatch.delenv("WORKBENCH_CACHE")
     assert SpeechCache(engine=Counting()).folder.parts[-2:] == ("duplex-workbench", "speech")
+
+
+def test_no_pause_inside_a_clip_is_longer_than_what_a_synthesiser_may_decide():
+    tone = (0.2 * np.sin(np.arange(12_000) * 0.2)).astype(np.float32)
+    samples = np.concatenate([tone, np.zeros(30_000, np.float32), tone, np.zeros(6_000, np.float32), tone])
+    finished = speech.process(samples, 24_000)
+    quiet = np.flatnonzero(np.diff(np.flatnonzero(np.abs(finished) > 100)) > 1_000)
+    gaps = np.diff(np.flatnonzero(np.abs(finished) > 100))[quiet] / 24_000
+    assert gaps == pytest.approx([speech.PAUSE_S, 0.25], abs=0.02)

@@ -7,11 +7,10 @@ from http.cookiejar import CookieJar
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
 from browsing import ARGS, chromium, serve
 from inspected_runs import make_runs
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 PLAYER = """() => {
   const walk = (node) => {
@@ -90,9 +89,11 @@ def test_from_filter_to_verdict(page, address):
     page.get_by_text("1–6 of 6 rows").wait_for()
     rows(page).nth(2).click()
     page.get_by_text("System prompt").wait_for()
-    assert page.get_by_text(re.compile(r"onset 2\.\d+ s after the window opened")).is_visible()
+    assert page.get_by_text(re.compile(r"✗ fail: onset 2\.\d+ s after the window opened")).is_visible()
     assert page.get_by_text("3 of 6").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= 1280")
+    page.go_back()
+    page.get_by_text("1–6 of 6 rows").wait_for()
 
 
 def test_keys_walk_the_filtered_rows(page, address):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
 from workbench.agents.base import AudioOut, Emit, Interrupted, Note, Session, Text, Traits, TurnEnd
 from workbench.agents.link import Link, Listener, Pcm16, key_from, mapping, number, rate
 from workbench.agents.openai_client import client_for, rate_of, server_error, socket_options

@@ -14,7 +14,7 @@ from workbench.errors import InputError
 from workbench.serve import realtime_server
 
 # As hosted services do: audio ahead of real time, and listening goes on while the brain thinks.
-AS_HOSTED: dict[str, dict[str, Any]] = {"cascade": {"lead_s": 30.0, "live": True}}
+AS_HOSTED: dict[str, dict[str, Any]] = {"cascade": {"lead_s": 60.0, "live": True}}
 
 
 def serve(

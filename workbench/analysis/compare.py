@@ -11,7 +11,10 @@ import pandas as pd
 from workbench.analysis.statistics import holm, mcnemar_exact, paired_bootstrap, paired_counts
 from workbench.errors import InputError
 
-SLICES = ("level", "action", "role", "probe", "speaker", "length")
+SLICES = ("level", "action", "role", "probe", "speaker", "condition", "turn_label", "length")
+KEYS = ("case", "event", "metric")
+"""What names a row: the case, and where a case has several rows the event and the metric."""
+LATENCIES = ("genuine_s", "off_s", "onset_s", "release_s")
 _LENGTHS = (0.0, 15.0, 20.0, 25.0, np.inf)
 
 
@@ -123,22 +126,25 @@ def compare(runs: Mapping[str, tuple[pd.DataFrame, pd.DataFrame, Mapping]], *, a
     names = tuple(runs)
     if not anyway:
         _refuse_unlike({name: facts for name, (_, _, facts) in runs.items()})
-    labels = ["case", "conversation", *[name for name in SLICES if name != "length"]]
+    first = next(iter(runs.values()))
+    keys = [name for name in KEYS if all(name in frame for frame in first[:2])]
+    labels = [*keys, "conversation", *[name for name in SLICES if name != "length"]]
     joined: pd.DataFrame | None = None
     seen: dict[str, list[str]] = {}
     for name, (measurements, verdicts, _) in runs.items():
-        for case in measurements["case"]:
+        for case in dict.fromkeys(measurements["case"]):
             seen.setdefault(case, []).append(name)
-        values = measurements[["case", "genuine_s", "off_s"]].merge(
-            verdicts[["case", "verdict", "strict", "label", "reason"]], on="case"
+        latencies = [column for column in LATENCIES if column in measurements]
+        values = measurements[[*keys, *latencies]].merge(
+            verdicts[[*keys, "verdict", "strict", "label", "reason"]], on=keys
         )
-        values = values.rename(columns={column: f"{column}:{name}" for column in values if column != "case"})
+        values = values.rename(columns={column: f"{column}:{name}" for column in values if column not in keys})
         if joined is None:
             own = measurements[[label for label in labels if label in measurements]].copy()
             own["length"] = pd.cut(pd.to_numeric(measurements["w1_s"], errors="coerce"), _LENGTHS).astype(str)
-            joined = own.merge(values, on="case")
+            joined = own.merge(values, on=keys)
         else:
-            joined = joined.merge(values, on="case")
+            joined = joined.merge(values, on=keys)
     if joined.empty:
         raise InputError(f"The runs {', '.join(names)} have no case in common.")
     partial = [{"case": case, "runs": ", ".join(have)} for case, have in seen.items() if len(have) < len(names)]

@@ -21,7 +21,7 @@ from workbench.errors import InputError
 from workbench.files import content_key, read_json, sha256_of, write_json
 
 RATE_HZ = 24_000
-PROCESSING_VERSION = 2  # raise when anything below changes a sample: it is part of the cache key
+PROCESSING_VERSION = 3  # raise when anything below changes a sample: it is part of the cache key
 
 # Trimming, in dB relative to the loudest frame. Speech reaches from the first to the last strong frame,
 # and further through weak ones ([f], [h], a decaying vowel), but not for long: some synthesisers end
@@ -32,6 +32,8 @@ WEAK_DB = -45.0
 WEAK_S = 0.15
 GUARD_S = 0.020
 RAMP_S = 0.005  # at the very ends, inside the guard, so that a clip meets exact zeros without a click
+
+PAUSE_S = 0.45  # the longest pause inside a piece of speech
 
 # Level. Speech of this RMS has peaks near -6 dBFS; a clip that would pass the peak limit is left softer.
 RMS_DBFS = -23.0
@@ -158,7 +160,7 @@ class SpeechCache:
 def process(samples: np.ndarray, rate_hz: int) -> np.ndarray:
     """A synthesiser's output as a finished clip: int16, shape (samples,), at 24 kHz.
 
-    Resampled, trimmed to `GUARD_S` around the speech, brought to `RMS_DBFS` (less where `PEAK_DBFS`
+    Resampled, trimmed to `GUARD_S` around the speech, pauses inside cut to `PAUSE_S`, brought to `RMS_DBFS` (less where `PEAK_DBFS`
     would be passed), ramped at the ends.
 
     Raises
@@ -170,7 +172,7 @@ def process(samples: np.ndarray, rate_hz: int) -> np.ndarray:
         raise InputError(f"the engine returned samples of shape {samples.shape}, where mono speech is needed.")
     if not np.isfinite(samples).all():
         raise InputError("the engine returned NaN or infinite samples; try another voice or another engine.")
-    speech = trim(audio.resample(samples, rate_hz, RATE_HZ))
+    speech = shorten_pauses(trim(audio.resample(samples, rate_hz, RATE_HZ)))
     rms = float(np.sqrt(np.mean(np.square(speech, dtype=np.float64))))
     peak = float(np.abs(speech).max())
     gain = min(_from_db(RMS_DBFS) / rms, _from_db(PEAK_DBFS) / peak)
@@ -201,6 +203,25 @@ def trim(samples: np.ndarray) -> np.ndarray:
     start, end = weak[0] * frame, (weak[-1] + 1) * frame
     padded = np.pad(whole, guard)
     return padded[start : end + 2 * guard].copy()
+
+
+def shorten_pauses(samples: np.ndarray) -> np.ndarray:
+    """Cut the middle out of every pause longer than `PAUSE_S` inside 24 kHz speech.
+
+    A long pause is a probe of turn-taking: it has to be designed, never left to a synthesiser's
+    reading of a full stop, which some agents' endpointing (0.5 to 0.8 s) would take for the end.
+    """
+    frame = round(FRAME_S * RATE_HZ)
+    count = samples.size // frame
+    rms = np.sqrt(np.mean(np.square(samples[: count * frame].reshape(-1, frame), dtype=np.float64), axis=1))
+    loud = np.flatnonzero(rms > rms.max() * _from_db(WEAK_DB))
+    longest = round(PAUSE_S / FRAME_S)
+    keep = np.ones(samples.size, bool)
+    for before, after in zip(loud[:-1], loud[1:], strict=True):
+        if after - before - 1 > longest:
+            middle = before + 1 + longest // 2
+            keep[middle * frame : (middle + after - before - 1 - longest) * frame] = False
+    return samples[keep]
 
 
 def _from_db(level_db: float) -> float:

@@ -85,6 +85,7 @@ class Judge:
     judged : the section that holds the words under judgement (the probes of judge-check vary it), and
         `silence` what stands there when nothing was said.
     controls : case -> named texts that ought not to pass for a good answer ('persona' ...).
+    tables : (run, rows of the judge's summary) -> its tables by name; None for those of persona adherence.
     """
 
     name: str
@@ -103,3 +104,4 @@ class Judge:
     offline: Callable[[Item], tuple[dict[str, Any], str]] | None = None
     rules: Callable[[], str] = str
     controls: Callable[[Case], dict[str, str]] = field(default=lambda case: {})
+    tables: Callable[[Any, Any], dict[str, Any]] | None = None

@@ -168,14 +168,14 @@ def make_backend(settings: Settings) -> Backend:
 
 
 def judged_rows(run: Run, folder: Path, which: Any) -> pd.DataFrame:
-    """Columns case, conversation, score, label, rationale of the cases that were judged well."""
+    """Columns case, item, conversation, score, label, rationale of what was judged well."""
     rows = case_rows(run, folder, which)
     rows = rows[rows.status == "ok"]
     names = {which.score: "score", which.label: "label"}
     rows = rows.rename(columns={old: new for old, new in names.items() if old})
     if rows.empty:
         raise InputError(f"{folder} holds no good judgement; run `workbench judge` with the same options first.")
-    return rows.reindex(columns=["case", "conversation", "score", "label", "rationale"])
+    return rows.reindex(columns=["case", "item", "conversation", "score", "label", "rationale"])
 
 
 def print_summary(summary: Summary) -> None:
@@ -184,6 +184,10 @@ def print_summary(summary: Summary) -> None:
     for problem in summary.problems:
         typer.echo(problem)
     title = "" if summary.valid else " (INVALID)"
+    if summary.record.judge != "pas":
+        for name, frame in summary.tables.items():
+            print_table(f"{name.replace('_', ' ').capitalize()}{title}", frame)
+        return
     pas, conflict = summary.pas, summary.conflict
     print_table(f"Persona adherence, 0 to 100{title}", pas[pas.role == ALL] if "role" in pas else pas)
     print_table(f"Conflict profile{title}", conflict[conflict.role == ALL] if "role" in conflict else conflict)

@@ -56,11 +56,12 @@ def disagreements(pairs: pd.DataFrame, *, points: float = 15.0) -> pd.DataFrame:
 
 
 def pair_up(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Join two frames with columns case, conversation, score, label (and rationale) into pairs."""
+    """Join two frames with columns case, item, conversation, score, label (and rationale) into pairs."""
     names = [name for name in ("score", "label", "rationale") if name in first and name in second]
-    left = first[["case", "conversation", *names]].rename(columns={name: f"first_{name}" for name in names})
-    right = second[["case", *names]].rename(columns={name: f"second_{name}" for name in names})
-    return left.merge(right, on="case", how="inner")
+    keys = ["case", "item"] if "item" in first and "item" in second else ["case"]
+    left = first[[*keys, "conversation", *names]].rename(columns={name: f"first_{name}" for name in names})
+    right = second[[*keys, *names]].rename(columns={name: f"second_{name}" for name in names})
+    return left.merge(right, on=keys, how="inner")
 
 
 def rank_interval(

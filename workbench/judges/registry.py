@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from workbench.errors import InputError
-from workbench.judges import pas
+from workbench.judges import mpe_answer, mpe_brief, pas
 from workbench.judges.base import Judge
 
-JUDGES: dict[str, Judge] = {judge.name: judge for judge in (pas.JUDGE,)}
+JUDGES: dict[str, Judge] = {judge.name: judge for judge in (pas.JUDGE, mpe_answer.JUDGE, mpe_brief.JUDGE)}
 
 
 def get_judge(name: str | None, benchmark: str) -> Judge:

@@ -36,18 +36,29 @@ ALL = "all"
 class Summary:
     """What one judge found in one run.
 
-    rows : one row a case of the run: tags, status, the judge's values, rationale.
-    pas, conflict, safety : the tables (see their functions). `problems` are sentences about validity.
+    rows : one row an item of each case: tags, status, the judge's values, rationale; one row for a case
+    without items. tables : by name, the judge's own (see `Judge.tables`), else pas, conflict and safety.
+    `problems` are sentences about validity.
     """
 
     record: JudgeRecord
     rows: pd.DataFrame
-    pas: pd.DataFrame
-    conflict: pd.DataFrame
-    safety: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
     asked: int
     errors: int
     problems: tuple[str, ...]
+
+    @property
+    def pas(self) -> pd.DataFrame:
+        return self.tables.get("pas", pd.DataFrame())
+
+    @property
+    def conflict(self) -> pd.DataFrame:
+        return self.tables.get("conflict", pd.DataFrame())
+
+    @property
+    def safety(self) -> pd.DataFrame:
+        return self.tables.get("safety", pd.DataFrame())
 
     @property
     def valid(self) -> bool:
@@ -77,25 +88,34 @@ def summarise(run: Run, folder: Path) -> Summary:
     prints = {mark for session in record.sessions for mark in session.fingerprints}
     if len(prints) > 1:
         problems.append(f"The server changed while judging: {len(prints)} system fingerprints.")
-    return Summary(
-        record, rows, pas_table(rows), conflict_profile(rows), safety_override(rows), asked, errors, tuple(problems)
-    )
+    if judge.tables is not None:
+        tables = judge.tables(run, rows)
+    else:
+        tables = {"pas": pas_table(rows), "conflict": conflict_profile(rows), "safety": safety_override(rows)}
+    return Summary(record, rows, tables, asked, errors, tuple(problems))
 
 
 def case_rows(run: Run, folder: Path, judge: Judge) -> pd.DataFrame:
-    """One row a case of the run; `status` is ok, error, not_judgeable or not_judged (nothing asked yet)."""
-    latest = load_latest(folder)
+    """One row an item of each case of the run, one for a case without items.
+
+    `item` names it ('' where a case has one); `status` is ok, error, not_judgeable or not_judged
+    (nothing asked yet).
+    """
+    lines: dict[str, list] = {}
+    for (case_id, _), line in load_latest(folder).items():
+        lines.setdefault(case_id, []).append(line)
     rows = []
     for case in run.cases.values():
-        line = latest.get((case.id, ""))
-        row = {"case": case.id, "conversation": case.conversation, **case.tags}
-        row["status"] = line.status if line else "not_judged"
-        row["reason"] = line.reason if line else None
-        for name in (judge.score, judge.label):
-            if name:
-                row[name] = line.values.get(name) if line else None
-        row["rationale"] = line.rationale if line else None
-        rows.append(row)
+        for line in lines.get(case.id, [None]):
+            row = {"case": case.id, "conversation": case.conversation, **case.tags}
+            row["item"] = line.item if line else ""
+            row["status"] = line.status if line else "not_judged"
+            row["reason"] = line.reason if line else None
+            for name in (judge.score, judge.label):
+                if name:
+                    row[name] = line.values.get(name) if line else None
+            row["rationale"] = line.rationale if line else None
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -163,8 +183,7 @@ def safety_override(rows: pd.DataFrame) -> pd.DataFrame:
 
 def write_tables(folder: Path, summary: Summary) -> None:
     """Write summary.json (which judge, validity) and the tables as CSV and Parquet beside the judgements."""
-    for name in ("pas", "conflict", "safety", "rows"):
-        frame = getattr(summary, name)
+    for name, frame in {**summary.tables, "rows": summary.rows}.items():
         write_csv(folder / f"{name}.csv", frame)
         write_atomically(folder / f"{name}.parquet", lambda part, frame=frame: frame.to_parquet(part, index=False))
     write_json(

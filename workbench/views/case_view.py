@@ -53,6 +53,7 @@ class CaseView(Viewer):
         self.next.on_click(lambda event: workspace.step(1))
         self.player.param.watch(lambda *events: self._viewed(), "viewport")
         self.player.param.watch(lambda *events: self._moved(), "time")
+        self.wave.param.watch(lambda *events: self._zoomed(), "span")
         workspace.param.watch(lambda *events: self.load(), ["run", "case", "event"])
         workspace.param.watch(lambda *events: self._reread(), "version")
         workspace.param.watch(lambda *events: self._place(), ["rows"])
@@ -101,13 +102,13 @@ class CaseView(Viewer):
     # -- browser -> state ----------------------------------------------------------------------
 
     def _viewed(self) -> None:
-        if len(self.player.viewport) != 2 or self.player.viewport[0] >= self.player.viewport[1]:
-            return
         seen = [float(value) for value in self.player.viewport]
-        if any(abs(a - b) > 1e-6 for a, b in zip(seen, self.wave.span, strict=True)):
+        if len(seen) == 2 and seen[0] < seen[1] and not _near(seen, self.wave.span, 1e-6):
             with pn.io.hold():
                 self.wave.span = seen
-        self.workspace.span = [] if _near(seen, self.wave.whole) else seen
+
+    def _zoomed(self) -> None:
+        self.workspace.span = [] if _near(self.wave.span, self.wave.whole, 0.01) else self.wave.span
 
     def _moved(self) -> None:
         self.workspace.at_s = float(self.player.time) or None
@@ -151,5 +152,5 @@ class CaseView(Viewer):
         return pn.Row(left, pn.Column(self.side, width=SIDE_PX, margin=0), sizing_mode="stretch_width")
 
 
-def _near(a: Sequence[float], b: Sequence[float]) -> bool:
-    return all(abs(x - y) < 0.01 for x, y in zip(a, b, strict=True))
+def _near(a: Sequence[float], b: Sequence[float], within_s: float) -> bool:
+    return all(abs(x - y) < within_s for x, y in zip(a, b, strict=True))

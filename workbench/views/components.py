@@ -1,4 +1,4 @@
-"""The four browser components: player, keys, table of rows, filters with counts.
+"""The browser components: player, keys, address, table of rows, filters with counts.
 
 Each is a small script in browser/ that loads nothing from outside; Python sees only params.
 """
@@ -64,6 +64,24 @@ class Keys(JSComponent):
         if key in self.keys:
             self.last = key
             self.param.trigger("pressed")
+
+
+class Address(JSComponent):
+    """The page's address. `query` is written into it; `went` tells that the browser went back or on to `to`."""
+
+    query = param.String("")
+    view = param.String("")
+    reload = param.Integer(0, doc="raised to load the page again")
+    went = param.Event()
+    to = param.String("")
+
+    _esm = _HERE / "address.js"
+
+    def _handle_msg(self, data: dict) -> None:
+        query = data.get("query") if isinstance(data, dict) else None
+        if isinstance(query, str):
+            self.to = query
+            self.param.trigger("went")
 
 
 class RowsTable(JSComponent):

@@ -14,6 +14,7 @@ from workbench.views.workspace import Workspace
 NAMES = {
     "view": "view", "run": "run", "case": "case", "event": "event", "q": "words", "sort": "sort", "by": "by",
     "theme": "theme", "t": "at_s", "span": "span", "only": "chosen", "within": "ranges",
+    "runs": "together", "set": "thresholds", "rule": "rule", "align": "align", "part": "section",
 }  # fmt: skip
 """Name in the address -> param of the workspace."""
 
@@ -36,9 +37,12 @@ def to_query(workspace: Workspace, names: dict[str, str] | None = None) -> str:
 
 
 def read_query(workspace: Workspace, query: str, names: dict[str, str] | None = None) -> list[str]:
-    """Apply an address to a workspace in one step; sentences about what could not be used."""
+    """Apply an address to a workspace in one step; sentences about what could not be used.
+
+    What the address does not name returns to its default.
+    """
     names = names or NAMES
-    change: dict[str, Any] = {}
+    change: dict[str, Any] = {attribute: workspace.param[attribute].default for attribute in names.values()}
     problems = []
     if len(query) > _LONGEST:
         return [f"The link is {len(query)} characters long, where at most {_LONGEST} are read."]
@@ -75,6 +79,10 @@ def _value(kind: param.Parameter, attribute: str, text: str) -> Any:
         return {str(name): [str(entry) for entry in _list(values)] for name, values in value.items()}
     if attribute == "ranges":
         return {str(name): [_seconds(low), _seconds(high)] for name, (low, high) in value.items()}
+    if attribute == "together":
+        return list(dict.fromkeys(str(entry) for entry in _list(value)))
+    if attribute == "thresholds":
+        return {str(name): _seconds(limit) for name, limit in value.items()}
     raise ValueError(text)
 
 

@@ -17,7 +17,7 @@ from panel.viewable import Viewer
 from workbench.views import files, links
 from workbench.views.case_view import CaseView
 from workbench.views.cases_view import CasesView
-from workbench.views.components import Keys
+from workbench.views.components import Address, Keys
 from workbench.views.look import TEXT_CSS, WIDGET_CSS, page_css
 from workbench.views.store import Store
 from workbench.views.texts import esc
@@ -68,6 +68,9 @@ class Shell(Viewer):
         self.told = pn.pane.HTML("", margin=(0, 8), sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
         self.guide = pn.pane.HTML(HELP, visible=False, sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
         self.keys = Keys(keys=self._keys(), width=0, height=0, margin=0)
+        self.address = Address(query=links.to_query(workspace), view=workspace.view, width=0, height=0, margin=0)
+        self.address.param.watch(lambda *events: self._went(), "went")
+        workspace.param.watch(lambda *events: self._write_address(), list(links.NAMES.values()))
         self.body = pn.Column(sizing_mode="stretch_width", margin=0)
         self.tabs.param.watch(lambda event: workspace.param.update(view=event.new), "value")
         self.dark.on_click(lambda event: self.toggle_theme())
@@ -133,8 +136,16 @@ class Shell(Viewer):
     def toggle_theme(self) -> None:
         """Turn the page's colours: the page is loaded again, which keeps everything that the link holds."""
         self.workspace.theme = "light" if self.workspace.theme == "dark" else "dark"
-        if pn.state.location is not None:
-            pn.state.location.param.update(search=links.to_query(self.workspace), reload=True)
+        self.address.reload += 1
+
+    def _write_address(self) -> None:
+        self.address.param.update(view=self.workspace.view, query=links.to_query(self.workspace))
+
+    def _went(self) -> None:
+        """The browser's Back and Forward."""
+        theme = self.workspace.theme
+        problems = links.read_query(self.workspace, self.address.to)
+        self.workspace.param.update(theme=theme, message=" ".join(problems))  # colours turn only with the page
 
     def __panel__(self):
         brand = pn.pane.HTML("<b>Duplex Workbench</b>", margin=(5, 16, 0, 0), stylesheets=[TEXT_CSS])
@@ -164,10 +175,6 @@ def session(store: Store) -> Shell:
     pn.config.raw_css = [page_css(workspace.look)]
     pn.config.theme = "dark" if workspace.theme == "dark" else "default"
     shell = Shell(workspace)
-    if location is not None:
-        workspace.param.watch(
-            lambda *events: setattr(location, "search", links.to_query(workspace)), list(links.NAMES.values())
-        )
     if pn.state.curdoc is not None and pn.state.curdoc.session_context:
         pn.state.add_periodic_callback(workspace.refresh, REFRESH_MS)
     return shell

@@ -79,6 +79,7 @@ class CascadeAgent:
         }
         settings["policy"] = settings.pop("name")
         self.traits = Traits("cascade", VERSION, "input", settings=settings)
+        self._recogniser: Recogniser | None = None
         self._speaker: Speaker | None = None
         self._pending: thinking.Pending | None = None
 
@@ -86,7 +87,8 @@ class CascadeAgent:
         self._emit = emit
         try:
             cache = SpeechCache(engine=self._voice.partition(":")[0] if ":" in self._voice else "hibari")
-            recogniser, self._ears = await asyncio.to_thread(_listeners)
+            self._recogniser = await asyncio.to_thread(Recogniser)
+            self._ears = Ears(self._recogniser)
             self._speaker = Speaker(emit, cache, self._voice, self._lead_s)
             self._short = [await self._speaker.render(text) for text in replies()["backchannels"]]
         except InputError as error:
@@ -95,7 +97,7 @@ class CascadeAgent:
         self._history: list[tuple[str, str]] = []
         self._sounds = self._taken = 0
         self._backchannelled = self._interrupted = self._over = False
-        emit(Note("reported", {"recogniser": recogniser.name, "speech": cache.engine.version()}))
+        emit(Note("reported", {"recogniser": self._recogniser.name, "speech": cache.engine.version()}))
         await self.instruct(session.system_prompt)
 
     async def instruct(self, prompt: str) -> None:
@@ -237,9 +239,6 @@ class CascadeAgent:
             await self._pending.close()
         if self._speaker is not None:
             await self._speaker.close()
+        if self._recogniser is not None:
+            self._recogniser.close()
         await self._brain.close()
-
-
-def _listeners() -> tuple[Recogniser, Ears]:
-    recogniser = Recogniser()
-    return recogniser, Ears(recogniser)

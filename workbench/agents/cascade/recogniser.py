@@ -1,11 +1,13 @@
 """Speech to words while it is being said: pocketsphinx with its English model.
 
-Each recogniser loads a decoder of its own (about 0.4 s, 90 MB). A decoder used before does not give
-exactly the same words again, since it adapts to its channel, and a case must not hear the one before.
+A decoder takes 0.4 s to load and 90 MB, so those that are done are kept for the next stream. A decoder
+used before would give slightly other words, since it adapts to its channel and carries the last codewords
+over: `_as_new` brings every decoder, new or used, to one state, so that no case hears the one before.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from importlib import metadata
 
@@ -22,17 +24,38 @@ PRE_ROLL_S = 0.4
 # full search at a quarter of it. The second passes would only run after the end of a turn.
 _SEARCH = {"fwdflat": False, "bestpath": False, "ds": 2, "topn": 2, "maxhmmpf": 3000, "maxwpf": 5}
 
+_MOST_KEPT = 4
+_kept: list = []
+_keeping = threading.Lock()
+
+
+def _take():
+    try:
+        from pocketsphinx import Decoder
+    except ImportError:
+        raise InputError("The cascade agent's recogniser is missing; run: pip install pocketsphinx") from None
+    with _keeping:
+        decoder = _kept.pop() if _kept else None
+    return _as_new(decoder or Decoder(loglevel="FATAL", **_SEARCH))
+
+
+def _as_new(decoder):
+    # Half a second of the same noise leaves the same codewords behind; the rest is forgotten by itself.
+    noise = np.random.default_rng(0).normal(0, 1000, RATE_HZ // 2).astype(np.int16)
+    decoder.reinit_feat()
+    decoder.start_utt()
+    decoder.process_raw(noise.tobytes())
+    decoder.end_utt()
+    decoder.reinit_feat()
+    return decoder
+
 
 class Recogniser:
-    """One stream's recogniser. `name` says what it is, for the record."""
+    """One stream's recogniser, to be closed after it. `name` says what it is, for the record."""
 
     def __init__(self) -> None:
-        try:
-            from pocketsphinx import Decoder
-        except ImportError:
-            raise InputError("The cascade agent's recogniser is missing; run: pip install pocketsphinx") from None
+        self._decoder = _take()
         self.name = f"pocketsphinx {metadata.version('pocketsphinx')} en-us"
-        self._decoder = Decoder(loglevel="FATAL", **_SEARCH)
         self._before: deque[np.ndarray] = deque()
         self._before_samples = 0
         self._open = False
@@ -66,3 +89,11 @@ class Recogniser:
         if self._open:
             self._decoder.end_utt()
             self._open = False
+
+    def close(self) -> None:
+        """End the stream; the decoder is kept for another."""
+        self.next()
+        decoder, self._decoder = self._decoder, None
+        with _keeping:
+            if decoder is not None and len(_kept) < _MOST_KEPT:
+                _kept.append(decoder)

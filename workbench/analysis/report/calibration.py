@@ -45,8 +45,14 @@ def kind(run: Run) -> str:
     return "told the case" if run.meta.agent.get("privileged") else "no expectation"
 
 
-def calibrate(names: Sequence[str], runs: Sequence[Run], cases: pd.DataFrame, verifier: str) -> Calibration:
-    """Count every verifier of every run and list the exceptions."""
+def calibrate(
+    names: Sequence[str], runs: Sequence[Run], cases: pd.DataFrame, verifier: str, free: Sequence[str] = ()
+) -> Calibration:
+    """Count every verifier of every run and list the exceptions.
+
+    free : verifiers of which nothing is expected, since they describe and do not score. `excluded`
+    counts what has neither a pass nor a fail.
+    """
     rows, exceptions = [], []
     order = list(dict.fromkeys(cases[verifier]))
     for name, run in zip(names, runs, strict=True):
@@ -54,8 +60,8 @@ def calibrate(names: Sequence[str], runs: Sequence[Run], cases: pd.DataFrame, ve
         for action in order:
             part = own[own[verifier] == action]
             passed = int((part["verdict"] == "pass").sum())
-            excluded = int((part["verdict"] == "unmeasurable").sum())
-            measured = len(part) - excluded
+            measured = int(part["verdict"].isin(["pass", "fail"]).sum())
+            excluded = len(part) - measured
             rate = passed / measured if measured else None
             row = {
                 "run": name,
@@ -67,14 +73,14 @@ def calibrate(names: Sequence[str], runs: Sequence[Run], cases: pd.DataFrame, ve
                 "expected": None,
                 "met": None,
             }
-            if word:
+            if word and action not in free:
                 bound, share = EXPECTED[word]
                 row["expected"] = f"{bound} {100 * share:.0f} %"
                 if rate is not None:
                     row["met"] = rate >= share if bound == "at least" else rate <= share
             rows.append(row)
         if word:
-            odd = own[own["verdict"] != _EXCEPTION[word]]
+            odd = own[(own["verdict"] != _EXCEPTION[word]) & ~own[verifier].isin(list(free))]
             exceptions.append(odd.reindex(columns=["run", "case", verifier, "verdict", "reason"]))
     listed = pd.concat(exceptions, ignore_index=True) if exceptions else None
     if listed is None:

@@ -19,6 +19,10 @@ from workbench.runs import Run, load_run
 from workbench.scoring import load_scores
 
 
+KEYS = ("case", "event", "metric")
+"""What names a row: the case, and where a case has several rows the event and the metric."""
+
+
 @dataclass(frozen=True)
 class Gathered:
     """Everything a report shows.
@@ -75,6 +79,7 @@ def gather(folders: Sequence[Path]) -> Gathered:
     tables = {table: stack(frames) for table, frames in parts.items()}
     cases = stack(joined)
     verifier = next((column for column in (_verifier(benchmark), "verifier", "action") if column in cases), None)
+    free = getattr(extras(benchmark), "DIAGNOSTICS", ())
     found = judged.collect(names, runs)
     return Gathered(
         benchmark=benchmark,
@@ -84,7 +89,7 @@ def gather(folders: Sequence[Path]) -> Gathered:
         tables=tables,
         cases=cases,
         verifier=verifier,
-        calibration=calibration.calibrate(names, runs, cases, verifier) if verifier else None,
+        calibration=calibration.calibrate(names, runs, cases, verifier, free) if verifier else None,
         judged=found,
         warnings=tuple(warnings),
     )
@@ -120,12 +125,13 @@ def join(measurements: pd.DataFrame, verdicts: pd.DataFrame, run: Run) -> pd.Dat
     InputError : the two tables, or they and the run, do not belong together.
     """
     again = f"run `workbench score {run.folder}` again."
-    if len(measurements) != len(verdicts) or (measurements["case"] != verdicts["case"]).any():
+    keys = [name for name in KEYS if name in measurements and name in verdicts]
+    if len(measurements) != len(verdicts) or any((measurements[key] != verdicts[key]).any() for key in keys):
         raise InputError(f"{run.scores}: measurements and verdicts are of different cases; {again}")
     if set(measurements["case"]) != set(run.cases):
         raise InputError(f"{run.scores} holds scores of other cases than {run.folder / 'cases.jsonl'}; {again}")
     left = measurements.rename(columns={"reason": "code"}).reset_index(drop=True)
-    right = verdicts.drop(columns="case").reset_index(drop=True)
+    right = verdicts.drop(columns=keys).reset_index(drop=True)
     return pd.concat([left, right], axis=1)
 
 
@@ -172,7 +178,7 @@ def extras(benchmark: Benchmark) -> Any:
     from importlib import import_module
     from importlib.util import find_spec
 
-    name = f"workbench.benchmarks.{benchmark.name}.pictures"
+    name = f"{benchmarks.package(benchmark.name)}.pictures"
     return import_module(name) if find_spec(name) else None
 
 

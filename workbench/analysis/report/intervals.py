@@ -1,7 +1,7 @@
 """Tables of rates and gaps: how to know them, and where their intervals come from.
 
 When every conversation agrees, resampling shows no spread. A benchmark's table of rates then holds
-Wilson's interval and says so in `note`; for a gap Newcombe's paired interval is added here. The
+Wilson's interval over conversations and says so in `note`; for a gap Newcombe's paired interval is added here. The
 column `interval` names the method of each row.
 """
 

@@ -39,7 +39,7 @@ def collect(names: Sequence[str], runs: Sequence[Run]) -> tuple[Judged, ...]:
             except InputError as error:
                 found.append(Judged(name, folder.name, "unreadable", "", False, (str(error),), {}))
                 continue
-            tables = {table: getattr(made, table, pd.DataFrame()) for table in ("pas", "conflict", "safety")}
+            tables = dict(made.tables)
             found.append(
                 Judged(
                     name,

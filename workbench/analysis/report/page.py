@@ -29,6 +29,9 @@ from workbench.views.theme import exchange
 CASE_COLUMNS = (
     "run",
     "case",
+    "event",
+    "condition",
+    "metric",
     "role",
     "probe",
     "level",
@@ -39,7 +42,7 @@ CASE_COLUMNS = (
     "reason",
     "first_words",
 )
-FILTERS = ("run", "verdict", "strict", "level", "action", "role", "label")
+FILTERS = ("run", "verdict", "strict", "condition", "metric", "level", "action", "role", "label")
 
 
 def render(gathered: Gathered) -> str:
@@ -184,7 +187,7 @@ def _run_lines(gathered: Gathered) -> list[dict[str, str]]:
     for name, run in zip(gathered.names, gathered.runs, strict=True):
         counts = gathered.cases.loc[gathered.cases["run"] == name, "verdict"].value_counts()
         agent = f"{run.meta.agent.get('name', 'unnamed')} {run.meta.agent.get('version', '')}".strip()
-        words = ", ".join(f"{int(counts.get(word, 0))} {word}" for word in ("pass", "fail", "unmeasurable"))
+        words = ", ".join(f"{int(counts.get(word, 0))} {word}" for word in dict.fromkeys(("pass", "fail", "unmeasurable", *sorted(counts.index))))
         lines.append(
             {
                 "name": name,

@@ -28,7 +28,7 @@ SLICED = ("fresh_onset", "response_presence", "silence", "yield")
 
 
 @dataclass(frozen=True)
-class _Slice:
+class Slice:
     table: str
     keys: dict[str, object]
     mask: np.ndarray
@@ -54,7 +54,7 @@ def joined(measurements: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def rate_tables(
-    frame: pd.DataFrame, slices: Iterable[_Slice], *, resamples: int = RESAMPLES, seed: int = 0
+    frame: pd.DataFrame, slices: Iterable[Slice], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, pd.DataFrame]:
     """One row a slice, grouped by table. frame : see `joined`; needs outcome, verdict and conversation."""
     slices = [part for part in slices if part.mask.any() or part.table == "metrics"]
@@ -80,35 +80,35 @@ def rate_tables(
     return {name: pd.DataFrame(rows) for name, rows in out.items()}
 
 
-def _slices(frame: pd.DataFrame) -> list[_Slice]:
+def _slices(frame: pd.DataFrame) -> list[Slice]:
     metric, condition, label = (frame[name].to_numpy(str) for name in ("metric", "condition", "turn_label"))
     versions = {"both": np.ones(len(frame), bool)} | {name: condition == name for name in CONDITIONS}
     out = [
-        _Slice("metrics", {"metric": name, "version": version}, (metric == name) & mask)
+        Slice("metrics", {"metric": name, "version": version}, (metric == name) & mask)
         for name in METRICS
         for version, mask in versions.items()
     ]
     out += [
-        _Slice("silence_by_label", {"turn_label": name, "version": version},
+        Slice("silence_by_label", {"turn_label": name, "version": version},
                (metric == "silence") & (label == name) & mask)
         for name in SILENT
         for version, mask in versions.items()
     ]  # fmt: skip
     buckets, speakers = (pd.to_numeric(frame[name]).to_numpy(float) for name in ("bucket", "speakers"))
     out += [
-        _Slice("by_bucket", {"metric": name, "bucket": f"quarter {bucket}"}, (metric == name) & (buckets == bucket))
+        Slice("by_bucket", {"metric": name, "bucket": f"quarter {bucket}"}, (metric == name) & (buckets == bucket))
         for name in METRICS
         for bucket in BUCKETS
     ]
     out += [
-        _Slice("by_speakers", {"metric": name, "speakers": f"{count} speakers"}, (metric == name) & (speakers == count))
+        Slice("by_speakers", {"metric": name, "speakers": f"{count} speakers"}, (metric == name) & (speakers == count))
         for name in METRICS
         for count in sorted(set(speakers[~np.isnan(speakers)].astype(int)))
     ]
     for attribute in ATTRIBUTES:
         values = frame[attribute].astype(str).to_numpy()
         out += [
-            _Slice("by_attribute", {"metric": name, "attribute": attribute, "value": value},
+            Slice("by_attribute", {"metric": name, "attribute": attribute, "value": value},
                    (metric == name) & (values == value))
             for name in SLICED
             for value in sorted(set(values))

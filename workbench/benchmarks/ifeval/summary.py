@@ -96,10 +96,12 @@ def _rate_row(part: _Slice, sums, boot, index: int) -> dict:
         estimate = boot.columns[column]
         passed, measured = int(sums.numerators[:, column].sum()), int(sums.denominators[:, column].sum())
         interval, note = estimate.interval, estimate.reason
-        if interval is None and measured:
+        if interval is None and measured and passed in (0, measured):
             # All conversations agree, or there is only one: resampling shows no spread, which is no
-            # certainty. Wilson's interval, which takes cases as independent, stands in and says so.
-            interval, note = wilson(passed, measured), "Wilson interval: " + str(note)
+            # certainty. Wilson's interval stands in, over conversations (levels of one share audio).
+            agreeing = estimate.clusters
+            interval = wilson(agreeing if passed else 0, agreeing)
+            note = f"Wilson interval over {agreeing} conversation{'s' if agreeing != 1 else ''}, since all agree"
         low, high = interval or (None, None)
         row |= {f"{prefix}passed": passed, f"{prefix}ias": estimate.value, f"{prefix}low": low, f"{prefix}high": high}
         if not prefix:
