@@ -40,6 +40,9 @@ def set_up(extras: str) -> None:
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     together = ",".join(sorted(done | set(extras.split(","))))
     run([*pip, "--constraint", "constraints.txt", "--editable", f".[{together}]"])
+    if "moshi" in together:
+        # Its own pins on torch and numpy are older than ours; the extra brings what it needs of them.
+        run([*pip, "--no-deps", "--constraint", "constraints.txt", "moshi"])
     stamp.write_text(f"{wanted}\n{together}")
 
 

@@ -55,7 +55,9 @@ def test_faults_are_named(changes, named):
         case(**changes)
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../x.wav", "audio/../../x.wav", "audio//x.wav", "a\\b.wav", "./x.wav"])
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../x.wav", "audio/../../x.wav", "audio//x.wav", "a\\b.wav", "./x.wav"]
+)
 def test_audio_paths_stay_inside(path):
     with pytest.raises(ValidationError, match="inside the dataset"):
         AudioRef(path=path, sha256="0" * 64, samples=1)

@@ -1,13 +1,13 @@
 """Duplex Workbench: build, run, score, judge and inspect tests of full-duplex voice agents.
 
-    import workbench as wb
+import workbench as wb
 
-    run = wb.load_run("runs/oracle")
-    run.cases, run.measurements, run.verdicts({"max_wait_s": 2.5}), run.tables()
-    wb.sweep([run_a, run_b])             # every run under every threshold setting, ranked
-    wb.ranking_flips([run_a, run_b], "max_wait_s")
-    wb.compare(run_a, run_b)             # wins, losses, paired tests, evidence side by side
-    wb.sensitivity(run)                  # the same recordings under other detector settings
+run = wb.load_run("runs/oracle")
+run.cases, run.measurements, run.verdicts({"max_wait_s": 2.5}), run.tables()
+wb.sweep([run_a, run_b])             # every run under every threshold setting, ranked
+wb.ranking_flips([run_a, run_b], "max_wait_s")
+wb.compare(run_a, run_b)             # wins, losses, paired tests, evidence side by side
+wb.sensitivity(run)                  # the same recordings under other detector settings
 """
 
 from __future__ import annotations

@@ -94,15 +94,24 @@ def author(
     concurrency: Annotated[int, typer.Option(help="Requests at a time.")] = 4,
     limit: Annotated[int | None, typer.Option(help="At most so many conversations.")] = None,
     temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 1.0,
+    seed: Annotated[int | None, typer.Option(help="duplex-mpe: seed of variations and attributes.")] = None,
 ) -> None:
     """Have a language model write a new set of scripts, each checked against its probe.
 
     Interrupted, the same command goes on where it was.
     """
-    from workbench.benchmarks.ifeval.authoring import author_scripts
+    from importlib import import_module
+    from importlib.util import find_spec
+    from inspect import signature
 
-    if benchmark != "ifeval":
-        raise InputError(f"New scripts can be written for ifeval; {benchmark!r} has no author.")
+    from workbench import benchmarks
+
+    module = f"{benchmarks.package(benchmark)}.authoring"
+    if find_spec(module) is None:
+        raise InputError(f"No new scripts can be written for {benchmark!r}; it has no author.")
+    author_scripts = import_module(module).author_scripts
+    if seed is not None and "seed" not in signature(author_scripts).parameters:
+        raise InputError(f"The author of {benchmark!r} takes no seed; leave --seed out.")
     outcome = author_scripts(
         out,
         model=model,
@@ -111,6 +120,7 @@ def author(
         concurrency=concurrency,
         limit=limit,
         temperature=temperature,
+        **({} if seed is None else {"seed": seed}),
     )
     print(f"{outcome.written} written, {outcome.kept} kept from before, {len(outcome.problems)} refused, in {out}")
     if outcome.problems:
@@ -183,8 +193,7 @@ def run(
     from workbench.runners import batch
 
     loaded = datasets.load(dataset)
-    if policy not in ("as_played", "as_delivered"):
-        raise InputError(f"There is no policy {policy!r}; policies are as_played, as_delivered.")
+    _check_policy(policy)
     if concurrency is not None and concurrency < 1:
         raise InputError(f"--concurrency {concurrency} runs nothing; give at least 1.")
     if all(cue.audio is None for case in loaded.cases for cue in case.cues):
@@ -204,6 +213,37 @@ def run(
         raise typer.Exit(2)
     if outcome.failed:
         raise typer.Exit(3)
+
+
+@app.command("import")
+def import_(
+    dataset: Annotated[Path, typer.Argument(help="The dataset whose cases were recorded.")],
+    recordings: Annotated[Path, typer.Option(help="Folder with {case}.wav (stereo), or {case}.user/.agent.wav.")],
+    agent_name: Annotated[str, typer.Option(help="Who was recorded.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run.")],
+    agent_version: Annotated[str, typer.Option(help="Which version of it.")] = "recorded",
+    user_channel: Annotated[int, typer.Option(min=0, max=1, help="Channel of the user in stereo files.")] = 0,
+    policy: Annotated[str, typer.Option(help="as_played or as_delivered: what the agent channel holds.")] = "as_played",
+    workers: Annotated[int | None, typer.Option(help="Processes (default: all cores).")] = None,
+) -> None:
+    """Turn recordings made elsewhere into a run, so that they can be scored, judged and inspected."""
+    from workbench import datasets
+    from workbench.runners.replay import Source, import_recordings
+
+    loaded = datasets.load(dataset)
+    _check_policy(policy)
+    source = Source(loaded, recordings, agent_name, agent_version, user_channel, 1 - user_channel, policy)
+    done = import_recordings(source, out, workers)
+    print(f"{done.cases} cases imported, {len(done.absent)} have no recording; in {out}")
+    _complain([*done.unplaced, *done.problems])
+    if done.problems or loaded.problems:
+        _complain(list(loaded.problems))
+        raise typer.Exit(2)
+
+
+def _check_policy(policy: str) -> None:
+    if policy not in ("as_played", "as_delivered"):
+        raise InputError(f"There is no policy {policy!r}; policies are as_played, as_delivered.")
 
 
 @app.command()

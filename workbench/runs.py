@@ -1,12 +1,12 @@
 """A run: a folder that holds everything about one agent on one dataset, and nothing outside it.
 
-    run.json                     the configuration, versions and checksums
-    cases.jsonl                  the cases, copied from the dataset
-    episodes/{case}.rec.json     one record a case (present only when whole)
-    episodes/{case}.stereo.wav   channel 0 user, channel 1 agent
-    spans/{settings}.parquet     speech spans of every channel, by detector settings
-    scores/                      measurements, verdicts, score.json
-    judgements/{judge}/          what judges said, one file a judge
+run.json                     the configuration, versions and checksums
+cases.jsonl                  the cases, copied from the dataset
+episodes/{case}.rec.json     one record a case (present only when whole)
+episodes/{case}.stereo.wav   channel 0 user, channel 1 agent
+spans/{settings}.parquet     speech spans of every channel, by detector settings
+scores/                      measurements, verdicts, score.json
+judgements/{judge}/          what judges said, one file a judge
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ def read_yaml(path: Path) -> Any:
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, where a YAML file is needed.") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8.") from None
+        raise InputError(
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
+        ) from None
     except yaml.YAMLError as error:
         raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None

@@ -27,7 +27,7 @@ from workbench.silero import official_probabilities
 
 QUESTION = "Is it too early for her to have another dose of it?"
 STATEMENT = "My little girl has been running a fever since last night."
-OPEN_START, OPEN_END = "My little girl has been running a fever since last night, and", "she will not drink anything."
+OPEN_START, OPEN_END = "My mother fell in the kitchen this morning and", "she will not drink anything."
 EXPLAIN = "Could you explain how the whole visit goes, every step of it?"
 BARGE_IN = "Sorry, my mother just slid off her chair."
 ALARMING = (
@@ -112,7 +112,7 @@ async def test_a_pause_of_half_a_second(policy, answers_in_pause):
 async def test_words_before_and_after_a_pause_are_one_turn():
     heard = await drive(CascadeAgent("patient"), gap(0.3), say(OPEN_START), gap(1.0), say(OPEN_END), gap(3.5))
     (turn,) = heard.notes("heard")
-    assert "fever" in turn["text"] and "drink" in turn["text"]
+    assert "kitchen" in turn["text"] and "drink" in turn["text"]
 
 
 async def test_silence_gets_no_answer():
@@ -266,6 +266,9 @@ def test_decisions():
         ("can i have some crackers", True),
         ("so what happens now", True),
         ("my son knocked heads am i supposed to keep him up", True),
+        ("well is my place safe", True),
+        ("my mother is a nurse", False),
+        ("my little girl has had a fever", False),
         ("i know what it is", False),
         ("they are the ones", False),
         ("is it because of the", False),

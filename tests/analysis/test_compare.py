@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from made_up import measured_systems
+
 from workbench.analysis.compare import compare
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.errors import InputError
@@ -56,7 +56,8 @@ def test_differences_hold_the_evidence_side_by_side(compared):
 
 
 @pytest.mark.parametrize(
-    ("key", "said"), [("fingerprint", "different cases"), ("scorer", "scorer"), ("thresholds", "thresholds"), ("vad", "detector")]
+    ("key", "said"),
+    [("fingerprint", "different cases"), ("scorer", "scorer"), ("thresholds", "thresholds"), ("vad", "detector")],
 )
 def test_runs_that_differ_otherwise_are_refused_unless_insisted(scored, key, said):
     unlike = {"s0": scored["s0"], "s1": (*scored["s1"][:2], FACTS | {key: "other"})}

@@ -104,9 +104,7 @@ def test_newcombe_interval_covers_the_truth():
     assert 0.93 <= covered <= 0.98
 
 
-@pytest.mark.parametrize(
-    "table", [(5, 0, 0, 0), (0, 5, 0, 0), (0, 0, 0, 5), (0, 0, 5, 0), (3, 0, 0, 3), (1, 0, 0, 0)]
-)
+@pytest.mark.parametrize("table", [(5, 0, 0, 0), (0, 5, 0, 0), (0, 0, 0, 5), (0, 0, 5, 0), (3, 0, 0, 3), (1, 0, 0, 0)])
 def test_newcombe_interval_stays_in_range_at_the_edges(table):
     low, high = st.newcombe_paired(*table)
     difference = (table[1] - table[2]) / sum(table)
@@ -390,9 +388,7 @@ def test_bootstrap_is_fixed_by_its_seed_and_not_by_the_order_of_rows():
     assert first != st.cluster_bootstrap(passed, clusters, measured=measured, n_resamples=300, seed=5)
     order = np.random.default_rng(0).permutation(len(clusters))
     names = np.array([f"c{label:02d}" for label in clusters])
-    shuffled = st.cluster_bootstrap(
-        passed[order], names[order], measured=measured[order], n_resamples=300, seed=4
-    )
+    shuffled = st.cluster_bootstrap(passed[order], names[order], measured=measured[order], n_resamples=300, seed=4)
     assert shuffled == first
 
 
@@ -578,9 +574,7 @@ def test_kendall_counts_the_pairs_of_the_job_satisfaction_table():
     """Agresti (2002), section 2.4.3: 1,331 concordant and 849 discordant pairs, gamma 0.221."""
     tau = st.kendall_tau_b(*expand(JOB))
     assert (tau.concordant, tau.discordant) == (1331, 849)
-    assert (tau.concordant - tau.discordant) / (tau.concordant + tau.discordant) == pytest.approx(
-        0.221, abs=5e-4
-    )
+    assert (tau.concordant - tau.discordant) / (tau.concordant + tau.discordant) == pytest.approx(0.221, abs=5e-4)
     assert tau.value == pytest.approx(0.1524, abs=5e-5)
     assert tau.n == 96
 

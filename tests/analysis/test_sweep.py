@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from made_up import measured_systems
 from scipy.stats import kendalltau
 
-from made_up import measured_systems
 from workbench.analysis.sweep import ranking_flips, scores, sweep, tau_b
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.errors import InputError
@@ -22,9 +22,7 @@ def swept(systems):
 
 def test_the_preset_is_the_papers_180_settings(swept):
     assert len(swept.settings) == 180 and swept.systems == ("s0", "s1", "s2", "s3")
-    assert swept.settings.iloc[swept.default].to_dict() == {
-        name: BENCHMARK.defaults[name] for name in swept.settings
-    }
+    assert swept.settings.iloc[swept.default].to_dict() == {name: BENCHMARK.defaults[name] for name in swept.settings}
 
 
 def test_scores_equal_verdicts_decided_one_setting_at_a_time(swept, systems):

@@ -101,7 +101,7 @@ def test_a_damaged_record_is_done_again(tiny_dataset, tmp_path):
 def test_another_agent_dataset_or_policy_is_refused(tiny_dataset, dataset_copy, tmp_path):
     out = tmp_path / "run"
     batch.run(plan(tiny_dataset, out))
-    with pytest.raises(InputError, match="another agent.*'silent' there, 'babble' now"):
+    with pytest.raises(InputError, match=r"another agent.*'silent' there, 'babble' now"):
         batch.run(plan(tiny_dataset, out, "babble"))
     with pytest.raises(InputError, match="another policy"):
         batch.run(plan(tiny_dataset, out, policy="as_delivered"))
@@ -169,7 +169,9 @@ def short(dataset_folder, tmp_path):
 @pytest.mark.parametrize(
     ("failures", "retry", "failed", "tries"), [(1, True, 0, 3), (1, False, 1, 2), (99, True, 2, 6)]
 )
-def test_failed_sessions_are_tried_again_only_where_that_may_help(tiny_dataset, tmp_path, failures, retry, failed, tries):
+def test_failed_sessions_are_tried_again_only_where_that_may_help(
+    tiny_dataset, tmp_path, failures, retry, failed, tries
+):
     (tmp_path / "dataset" / "audio").mkdir(parents=True)
     cases = short(tiny_dataset, tmp_path / "dataset")
     datasets.write(tmp_path / "dataset", cases, version="1", author="x", speech=None)

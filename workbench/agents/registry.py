@@ -46,6 +46,16 @@ AGENTS: dict[str, Entry] = {
     "babble": Entry("workbench.agents.scripted:BabbleAgent", "reference: always talking", "input"),
     "echo": Entry("workbench.agents.scripted:EchoAgent", "reference: gives back what it hears", "input"),
     "eager": Entry("workbench.agents.scripted:EagerAgent", "reference: answers at every pause", "input"),
+    "name-spotter": Entry(
+        "workbench.agents.listeners:NameSpotter",
+        "reference: told the words of each turn, answers every turn that says its name",
+        "input",
+    ),
+    "text-reference": Entry(
+        "workbench.agents.listeners:TextReference",
+        "reference: reads each turn as it ends and decides by rules or a chat endpoint whether to speak",
+        "input",
+    ),
     "cascade": Entry(
         "workbench.agents.cascade.agent:CascadeAgent",
         "local and full-duplex: voice detection, recognition, a brain (chat endpoint or rules) and speech",

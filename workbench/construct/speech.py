@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -160,8 +161,8 @@ class SpeechCache:
 def process(samples: np.ndarray, rate_hz: int) -> np.ndarray:
     """A synthesiser's output as a finished clip: int16, shape (samples,), at 24 kHz.
 
-    Resampled, trimmed to `GUARD_S` around the speech, pauses inside cut to `PAUSE_S`, brought to `RMS_DBFS` (less where `PEAK_DBFS`
-    would be passed), ramped at the ends.
+    Resampled, trimmed to `GUARD_S` around the speech, pauses inside cut to `PAUSE_S`, brought to
+    `RMS_DBFS` (less where `PEAK_DBFS` would be passed), ramped at the ends.
 
     Raises
     ------
@@ -217,7 +218,7 @@ def shorten_pauses(samples: np.ndarray) -> np.ndarray:
     loud = np.flatnonzero(rms > rms.max() * _from_db(WEAK_DB))
     longest = round(PAUSE_S / FRAME_S)
     keep = np.ones(samples.size, bool)
-    for before, after in zip(loud[:-1], loud[1:], strict=True):
+    for before, after in pairwise(loud):
         if after - before - 1 > longest:
             middle = before + 1 + longest // 2
             keep[middle * frame : (middle + after - before - 1 - longest) * frame] = False

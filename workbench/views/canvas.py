@@ -67,7 +67,10 @@ class Canvas:
     def __init__(self, theme: Theme):
         self.theme = theme
         self.name = f"wb{next(_COUNT)}"
-        self.sources = {name: ColumnDataSource({each: [] for each in columns}) for name, columns in _SOURCES.items()}
+        self.sources = {
+            name: ColumnDataSource({each: [] for each in columns}, name=f"{self.name}-{name}")
+            for name, columns in _SOURCES.items()
+        }
         self.range = Range1d(0, 10, name=f"{self.name}-x", min_interval=0.02)
         self.whole = Range1d(0, 10)
         self.heads: list[str] = []

@@ -104,8 +104,7 @@ class CaseView(Viewer):
     def _viewed(self) -> None:
         seen = [float(value) for value in self.player.viewport]
         if len(seen) == 2 and seen[0] < seen[1] and not _near(seen, self.wave.span, 1e-6):
-            with pn.io.hold():
-                self.wave.span = seen
+            self.wave.span = seen
 
     def _zoomed(self) -> None:
         self.workspace.span = [] if _near(self.wave.span, self.wave.whole, 0.01) else self.wave.span
@@ -114,8 +113,7 @@ class CaseView(Viewer):
         self.workspace.at_s = float(self.player.time) or None
 
     def _spectrum(self) -> None:
-        with pn.io.hold():
-            self.wave.spectrogram = not self.wave.spectrogram
+        self.wave.spectrogram = not self.wave.spectrogram
 
     def press(self, key: str) -> None:
         """Answer a key."""

@@ -67,10 +67,9 @@ class Keys(JSComponent):
 
 
 class Address(JSComponent):
-    """The page's address. `query` is written into it; `went` tells that the browser went back or on to `to`."""
+    """The page's address: [view, query] is written into it; `went` tells that the browser went back or on to `to`."""
 
-    query = param.String("")
-    view = param.String("")
+    state = param.List(["", ""])
     reload = param.Integer(0, doc="raised to load the page again")
     went = param.Event()
     to = param.String("")

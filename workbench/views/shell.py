@@ -68,7 +68,7 @@ class Shell(Viewer):
         self.told = pn.pane.HTML("", margin=(0, 8), sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
         self.guide = pn.pane.HTML(HELP, visible=False, sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
         self.keys = Keys(keys=self._keys(), width=0, height=0, margin=0)
-        self.address = Address(query=links.to_query(workspace), view=workspace.view, width=0, height=0, margin=0)
+        self.address = Address(state=[workspace.view, links.to_query(workspace)], width=0, height=0, margin=0)
         self.address.param.watch(lambda *events: self._went(), "went")
         workspace.param.watch(lambda *events: self._write_address(), list(links.NAMES.values()))
         self.body = pn.Column(sizing_mode="stretch_width", margin=0)
@@ -139,7 +139,7 @@ class Shell(Viewer):
         self.address.reload += 1
 
     def _write_address(self) -> None:
-        self.address.param.update(view=self.workspace.view, query=links.to_query(self.workspace))
+        self.address.state = [self.workspace.view, links.to_query(self.workspace)]
 
     def _went(self) -> None:
         """The browser's Back and Forward."""
@@ -156,6 +156,7 @@ class Shell(Viewer):
             self.ask,
             self.dark,
             self.keys,
+            self.address,
             sizing_mode="stretch_width",
             margin=(0, 0, 8, 0),
         )

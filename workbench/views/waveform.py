@@ -1,12 +1,15 @@
 """A recording drawn with everything known about it: fills a `Canvas` for a case and for every zoom.
 
 Waveforms are minima and maxima of about one column a pixel, filled again for what is in view, so that a
-100 s stereo case costs some 50 kB and any zoom is exact.
+100 s stereo case costs some 50 kB and any zoom is exact. Bokeh models are changed inside `pn.io.hold()`
+only: Panel handles a message from the browser without the document's lock, and hold writes what changed
+without needing it.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import panel as pn
 import param
 
 from workbench.views import marks, peaks
@@ -47,15 +50,17 @@ class Waveform(param.Parameterized):
 
     # -- filling -------------------------------------------------------------------------------
 
-    def _fill(self, name: str, columns: marks.Columns | dict[str, np.ndarray]) -> None:
+    def _put(self, name: str, columns: marks.Columns | dict[str, np.ndarray]) -> None:
         source = self.canvas.sources[name]
         source.data = {column: columns[column] for column in source.column_names}
 
     @param.depends("detail", watch=True)
     def _fill_case(self) -> None:
-        detail = self.detail
-        if detail is None:
-            return
+        if self.detail is not None:
+            with pn.io.hold():
+                self._draw(self.detail)
+
+    def _draw(self, detail: Detail) -> None:
         theme, end = self.theme, self.duration_s
         self.canvas.range.update(bounds=(-0.05 * end - 0.1, 1.05 * end + 0.1), max_interval=1.1 * end + 0.2)
         self.canvas.whole.update(start=self.whole[0], end=self.whole[1])
@@ -63,18 +68,18 @@ class Waveform(param.Parameterized):
             self._gains[channel] = detail.recording.gain(number) if detail.recording else 1.0
             overview = self._columns(number, 0, end, 500)
             shift = np.float32(2 if channel == "user" else 0)
-            self._fill(f"{channel}_map", overview | {name: overview[name] + shift for name in ("low", "high")})
-            self._fill(f"{channel}_spans", marks.span_boxes(detail, channel, theme))
+            self._put(f"{channel}_map", overview | {name: overview[name] + shift for name in ("low", "high")})
+            self._put(f"{channel}_spans", marks.span_boxes(detail, channel, theme))
         self._labelled = {"segments": marks.segments(detail, theme), "said": marks.said(detail, theme)}
         for name, columns in self._labelled.items():
-            self._fill(name, columns)
+            self._put(name, columns)
         self._labelled["events"] = marks.events(detail)
-        self._fill("events", self._labelled["events"])
-        self._fill("windows", marks.windows(detail))
-        self._fill("cues", {"x": marks.cue_bounds(detail)})
-        self._fill("lines", marks.lines(detail, theme))
-        self._fill("user_words", marks.user_words(detail))
-        self._fill("agent_words", marks.agent_words(detail))
+        self._put("events", self._labelled["events"])
+        self._put("windows", marks.windows(detail))
+        self._put("cues", {"x": marks.cue_bounds(detail)})
+        self._put("lines", marks.lines(detail, theme))
+        self._put("user_words", marks.user_words(detail))
+        self._put("agent_words", marks.agent_words(detail))
         self.told = loudness(detail, self._gains)
 
     def _columns(self, number: int, start_s: float, end_s: float, count: int) -> dict[str, np.ndarray]:
@@ -87,21 +92,23 @@ class Waveform(param.Parameterized):
     @param.depends("detail", "span", "spectrogram", watch=True)
     def refill(self) -> None:
         """Fill what depends on the zoom: waveforms or spectrograms, and labels cut to their room."""
-        if self.detail is None:
-            return
-        start, end = self.span
+        if self.detail is not None:
+            with pn.io.hold():
+                self._draw_view(*self.span)
+
+    def _draw_view(self, start: float, end: float) -> None:
         left, right = start - _MARGIN * (end - start), end + _MARGIN * (end - start)
         for number, channel in enumerate(CHANNELS):
             self.canvas.waves[channel].visible = not self.spectrogram
             self.canvas.images[channel].visible = self.spectrogram
             if self.spectrogram:
-                self._fill(f"{channel}_image", self._image(number, max(0.0, left), min(self.duration_s, right)))
+                self._put(f"{channel}_image", self._image(number, max(0.0, left), min(self.duration_s, right)))
             else:
-                self._fill(f"{channel}_wave", self._columns(number, left, right, peaks.COLUMNS))
+                self._put(f"{channel}_wave", self._columns(number, left, right, peaks.COLUMNS))
         for name in ("segments", "said"):
-            self._fill(f"{name}_labels", marks.fitted(self._labelled[name], start, end, WIDTH_PX))
-        self._fill("event_labels", marks.event_labels(self._labelled["events"], start, end, WIDTH_PX))
-        self._fill("line_labels", marks.line_labels(self.detail, self.theme, start, end, WIDTH_PX))
+            self._put(f"{name}_labels", marks.fitted(self._labelled[name], start, end, WIDTH_PX))
+        self._put("event_labels", marks.event_labels(self._labelled["events"], start, end, WIDTH_PX))
+        self._put("line_labels", marks.line_labels(self.detail, self.theme, start, end, WIDTH_PX))
 
     def _image(self, number: int, left: float, right: float) -> dict[str, list]:
         if self.detail.recording is None or right <= left:
@@ -113,8 +120,9 @@ class Waveform(param.Parameterized):
     def show(self, start_s: float, end_s: float) -> None:
         """Put [start_s, end_s] in view."""
         end_s = max(end_s, start_s + 0.02)
-        self.canvas.range.update(start=start_s, end=end_s)
-        self.span = [float(start_s), float(end_s)]
+        with pn.io.hold():
+            self.canvas.range.update(start=start_s, end=end_s)
+            self.span = [float(start_s), float(end_s)]
 
     def fit(self) -> None:
         self.show(*self.whole)

@@ -44,24 +44,19 @@ def _question_at(words: Sequence[str]) -> int | None:
     known = lists()
     first = max(0, len(words) - _QUESTION_REACH)
     for at in range(len(words) - 1, first - 1, -1):
-        follows = words[at + 1] if at + 1 < len(words) else ""
-        helps = words[at] in known["helpers"] and follows in known["subjects"]
-        # "I know what it is" holds an opener, too: it asks only where a clause can begin.
-        opens = words[at] in known["question_openers"] and (at == 0 or words[at - 1] in known["lead_ins"])
-        inverted = words[at] in known["question_openers"] and follows in known["helpers"]
-        if (helps and _starts_clause(words, at)) or opens or inverted:
+        word, before = words[at], words[at - 1] if at else ""
+        after = words[at + 1] if at + 1 < len(words) else ""
+        begins = not before or before in known["lead_ins"]
+        asks = before in known["question_openers"]
+        if word in known["helpers"]:
+            # After a pronoun ("they are the", "that is it") a helping verb only states.
+            turned = after in known["pronouns"] and before not in known["pronouns"] and before not in known["helpers"]
+            if turned or (after in known["subjects"] and (begins or asks)):
+                return at
+        # "I know what it is" holds an opener, too: it asks only where a clause begins, or before a helping verb.
+        if word in known["question_openers"] and (begins or after in known["helpers"]):
             return at
     return None
-
-
-def _starts_clause(words: Sequence[str], at: int) -> bool:
-    known = lists()
-    # After a subject ("you are the", "they do that") a helping verb only states.
-    return (
-        at == 0
-        or words[at - 1] not in (*known["subjects"], *known["question_openers"], "not")
-        or (words[at - 1] in known["question_openers"])
-    )
 
 
 def asks_for_explanation(words: Sequence[str]) -> bool:

@@ -18,7 +18,6 @@ from workbench.errors import InputError
 from workbench.runs import Run, load_run
 from workbench.scoring import load_scores
 
-
 KEYS = ("case", "event", "metric")
 """What names a row: the case, and where a case has several rows the event and the metric."""
 

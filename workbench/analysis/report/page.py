@@ -250,7 +250,7 @@ def _judged(gathered: Gathered) -> list[dict[str, Any]]:
         for name, frame in one.tables.items():
             if "role" in frame:
                 frame = frame[frame["role"] == "all"].drop(columns="role")
-            table = table_of(frame, ())
+            table = table_of(frame.assign(run=one.run), (one.run,))
             if table:
                 tables.append({"title": titles.get(name, shown.heading(name)), "table": table})
         out.append(

@@ -43,7 +43,7 @@ def print_report(gathered: Gathered, console: Console) -> None:
             console.print(Text(problem, style="yellow"))
     console.print(
         "Intervals: 95 %, bootstrap over conversations. Where every conversation agrees, resampling shows no spread: "
-        "(W) is Wilson's interval, (N) Newcombe's; both take cases as independent.",
+        "(W) is Wilson's interval over conversations, (N) Newcombe's paired one, which takes cases as independent.",
         style="dim",
         markup=False,
         highlight=False,

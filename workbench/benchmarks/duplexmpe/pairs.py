@@ -37,7 +37,7 @@ def _test(metric: str, rows: pd.DataFrame, resamples: int, seed: int) -> dict:
     if interval is not None:
         interval = tuple(100 * end for end in interval)
     elif test.interval_pp is not None:
-        interval, note = test.interval_pp, "Newcombe interval: " + str(note)
+        interval, note = test.interval_pp, "Newcombe interval: resampling shows no spread"
     low, high = interval or (None, None)
     return {
         "metric": metric,

@@ -70,7 +70,7 @@ def rate_tables(
         if interval is None and measured:
             # All scenarios agree, or there is only one: resampling shows no spread, which is no
             # certainty. Wilson's interval, which takes events as independent, stands in and says so.
-            interval, note = wilson(passed, measured), "Wilson interval: " + str(note)
+            interval, note = wilson(passed, measured), "Wilson interval: resampling shows no spread"
         low, high = interval or (None, None)
         row = {**part.keys, "rate": passed / measured if measured else None, "passed": passed, "measured": measured,
                "excluded": int((verdict[part.mask] == "unmeasurable").sum()),

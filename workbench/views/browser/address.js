@@ -4,14 +4,14 @@
 export function render({ model, el }) {
   el.style.display = "none";
   const write = () => {
-    const wanted = location.pathname + model.query;
+    const [view, query] = model.state, wanted = location.pathname + query;
     if (wanted === location.pathname + location.search) return;
-    if (model.view !== (history.state?.view ?? model.view)) history.pushState({ view: model.view }, "", wanted);
-    else history.replaceState({ view: model.view }, "", wanted);
+    if (view !== history.state?.view) history.pushState({ view }, "", wanted);
+    else history.replaceState({ view }, "", wanted);
   };
   const back = () => model.send_msg({ query: location.search });
-  history.replaceState({ view: model.view }, "", location.href);
-  model.on("query", write);
+  history.replaceState({ view: model.state[0] }, "", location.href);
+  model.on("state", write);
   model.on("reload", () => { write(); location.reload(); });
   window.addEventListener("popstate", back);
   model.on("remove", () => window.removeEventListener("popstate", back));

@@ -1,0 +1,190 @@
+"""The benchmark's tables and pictures for the chosen runs, with intervals; one part at a time.
+
+Counting takes seconds (10,000 resamples a run), so it is done once for each choice of runs, away from
+the server's loop, and kept for all sessions. Nothing here knows a benchmark: titles, order and pictures
+come from the benchmark's own `pictures` module where it has one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import panel as pn
+import param
+from panel.viewable import Viewer
+
+from workbench.analysis.report import shown
+from workbench.analysis.report.gather import Gathered, extras, gather
+from workbench.analysis.report.page import configuration, section_names, table_of
+from workbench.errors import InputError
+from workbench.views.choosers import RunPicker
+from workbench.views.look import TEXT_CSS, WIDGET_CSS
+from workbench.views.overview_texts import calibration_table, configuration_table, figures_table, judged_tables
+from workbench.views.pictures import as_figure
+from workbench.views.side_by_side import choose, folders, is_scored
+from workbench.views.texts import esc
+from workbench.views.workspace import Workspace
+
+MOST_RUNS = 8
+_KEEP = 6
+_counted: OrderedDict[tuple, Gathered | str] = OrderedDict()
+_lock = threading.Lock()
+_counting = threading.Lock()
+"""One count at a time: several sessions that open the same runs wait for one another, then find it done."""
+
+
+def count(key: tuple, where: list) -> Gathered | str:
+    """Everything about these runs, or the sentence that says why not."""
+    with _counting:
+        found = _known(key)
+        if found is not None:
+            return found
+        try:
+            made: Gathered | str = gather(where)
+        except InputError as error:
+            made = str(error)
+        with _lock:
+            _counted[key] = made
+            while len(_counted) > _KEEP:
+                _counted.popitem(last=False)
+        return made
+
+
+def _known(key: tuple) -> Gathered | str | None:
+    with _lock:
+        if key in _counted:
+            _counted.move_to_end(key)
+        return _counted.get(key)
+
+
+class OverviewView(Viewer):
+    """Shows `gathered`, one section (the workspace's) at a time."""
+
+    workspace: Workspace = param.ClassSelector(class_=Workspace)
+    active = param.Boolean(True)
+    keys = ("n", "p")
+
+    def __init__(self, workspace: Workspace, **params):
+        super().__init__(workspace=workspace, **params)
+        self.picker = RunPicker(most=MOST_RUNS, colours=list(workspace.look.series), baseline=False,
+                                sizing_mode="stretch_width", margin=(0, 0, 8, 0))  # fmt: skip
+        self.sections = pn.widgets.RadioButtonGroup(options={"…": ""}, orientation="vertical", width=214, margin=0,
+                                                    stylesheets=[WIDGET_CSS, ".bk-btn { text-align: left; }"])  # fmt: skip
+        self.told, self.text = (
+            pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 8, 0), stylesheets=[TEXT_CSS]) for _ in range(2)
+        )
+        self.pictures = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.gathered: Gathered | None = None
+        self._key: tuple | None = None
+        self._drawn: dict[str, list] | None = None
+        self.picker.param.watch(lambda event: workspace.param.update(together=event.new), "chosen")
+        self.sections.param.watch(lambda event: workspace.param.update(section=event.new), "value")
+        workspace.param.watch(lambda *events: self.update(), ["together", "version"])
+        workspace.param.watch(lambda *events: self.draw(), "section")
+        self.param.watch(lambda *events: self.update(), "active")
+        self.update()
+
+    def update(self) -> None:
+        """Count what has not been counted yet; nothing while off screen."""
+        if not self.active:
+            return
+        space = self.workspace
+        choice = choose(space, MOST_RUNS)
+        runs = [space.store.runs[name] for name in choice.names]
+        # What judges say is part of the overview, so the whole signature counts, annotations excepted.
+        key = tuple((str(run.folder), tuple(each for each in run.signature if each[0] != "annotations.jsonl")) for run in runs)
+        if (key, choice.told) == self._key:
+            return
+        self._key = (key, choice.told)
+        self.picker.param.update(
+            options=[name for name, run in space.store.runs.items() if is_scored(run)], chosen=list(choice.names)
+        )
+        if not runs:
+            self._arrived(key, " ".join(choice.told))
+            return
+        found = _known(key)
+        document = pn.state.curdoc
+        if found is not None or document is None or not document.session_context:
+            self._arrived(key, found or count(key, folders(space, choice.names)))
+            return
+        self.told.object = f'<div class="wb-muted">Counting {len(runs)} runs, with 10,000 resamples each …</div>'
+        where = folders(space, choice.names)
+
+        def work() -> None:
+            made = count(key, where)
+            document.add_next_tick_callback(lambda: self._arrived(key, made))
+
+        threading.Thread(target=work, name="overview", daemon=True).start()
+
+    def _arrived(self, key: tuple, made: Gathered | str) -> None:
+        if self._key is None or self._key[0] != key:
+            return  # another choice was made meanwhile
+        with pn.io.hold():
+            if isinstance(made, str):
+                self.gathered, self._drawn = None, None
+                self.told.object = f'<div class="wb-fail">{esc(made, 600)}</div>'
+                self.sections.param.update(options={"–": ""}, value="")
+                self.draw()
+                return
+            self.gathered, self._drawn = made, None
+            told = [*self._key[1], *made.warnings]
+            self.told.object = "".join(f'<div class="wb-muted">{esc(text, 400)}</div>' for text in told)
+            titles = self._titles()
+            section = self.workspace.section if self.workspace.section in titles.values() else next(iter(titles.values()))
+            self.sections.param.update(options=titles, value=section)
+            self.workspace.section = section
+            self.draw()
+
+    def _titles(self) -> dict[str, str]:
+        """Title -> name of each part, in the benchmark's order, then calibration, judges and configuration."""
+        found, more = self.gathered, extras(self.gathered.benchmark)
+        titles = getattr(more, "TITLES", {})
+        names = section_names(found, titles, {name: [True] for name in ("latency",) if more})
+        out = {titles.get(name, shown.heading(name)): name for name in names}
+        if found.calibration is not None:
+            out["Calibration matrix"] = "calibration"
+        if found.judged:
+            out["Judges"] = "judges"
+        return out | {"Configuration": "configuration"}
+
+    def draw(self) -> None:
+        """The open part: its figures and its table."""
+        if not self.active or self.gathered is None:
+            self.text.object, self.pictures.objects = "", []
+            return
+        name, found, theme = self.workspace.section, self.gathered, self.workspace.look
+        more = extras(found.benchmark)
+        if name not in self.sections.options.values():
+            return
+        with pn.io.hold():
+            self.sections.value = name
+            figures: list[Any] = []
+            if name == "calibration":
+                self.text.object = calibration_table(found)
+            elif name == "judges":
+                self.text.object = judged_tables(found.judged)
+            elif name == "configuration":
+                self.text.object = configuration_table(configuration(found))
+            else:
+                if self._drawn is None and more is not None:
+                    self._drawn = more.figures(found.tables, found.cases, theme)
+                figures = [as_figure(picture, theme) for picture in (self._drawn or {}).get(name, [])]
+                about = getattr(more, "ABOUT", {}).get(name, "")
+                table = table_of(found.tables.get(name), found.names)
+                self.text.object = figures_table(table, about, bool(figures))
+            self.pictures.objects = [
+                pn.pane.Bokeh(made, sizing_mode="stretch_width", margin=(0, 0, 10, 0)) for made in figures
+            ]
+
+    def press(self, key: str) -> None:
+        names = list(self.sections.options.values())
+        if self.workspace.section in names:
+            at = names.index(self.workspace.section) + (1 if key == "n" else -1)
+            self.workspace.section = names[min(max(at, 0), len(names) - 1)]
+
+    def __panel__(self):
+        main = pn.Column(self.told, self.pictures, self.text, sizing_mode="stretch_width", margin=(0, 0, 0, 14))
+        return pn.Column(self.picker, pn.Row(self.sections, main, sizing_mode="stretch_width"),
+                         sizing_mode="stretch_width", margin=0)  # fmt: skip
