@@ -104,7 +104,7 @@ def make_runs(root: Path, seconds: float, rows: int) -> None:
         save_meta(root / name, meta)
     write_text(root / "long" / "cases.jsonl", "".join(case.model_dump_json() + "\n" for case, _ in made))
     envelope = np.abs(np.sin(np.arange(round(seconds * RATE_HZ)) / RATE_HZ))[:, None] * [0.8, 0.3]
-    for case, record in made:
+    for _, record in made:
         noise = rng.uniform(-1, 1, (len(envelope), 2)) * envelope
         episodes.save(root / "long" / "episodes", record, (noise * 32767).astype(np.int16))
     small = Case(id="ID", benchmark="ifeval", conversation="CO", stream="s", cues=(Cue(id="a", text="", start=AtTime(time_s=0)),),
@@ -140,6 +140,9 @@ def measure(address: str, chromium: str, repeats: int) -> dict[str, float]:
     received = [0]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGS)
+
+        def count_bytes(data) -> None:
+            received[0] += len(data)
 
         def opened(query: str, ready: str):
             page = browser.new_page(viewport={"width": 1280, "height": 900})

@@ -23,19 +23,129 @@ if TYPE_CHECKING:
 
     from workbench.analysis.compare import Comparison
     from workbench.analysis.sweep import RankingFlip, Sweep
+    from workbench.datasets import Dataset
     from workbench.runs import Run
+    from workbench.vad import VadSettings
 
 __all__ = [
     "InputError",
     "__version__",
+    "build",
     "compare",
+    "load_dataset",
     "load_run",
     "ranking_flips",
+    "run",
+    "score",
     "sensitivity",
     "sweep",
 ]
 
 # Imports stand inside the functions: `import workbench` must not cost what a sweep needs.
+
+
+def build(
+    benchmark: str,
+    out,
+    *,
+    limit: int | None = None,
+    audio: bool = True,
+    engine: str = "hibari",
+    scripts=None,
+    workers: int | None = None,
+) -> Dataset:
+    """Build a dataset from a benchmark's scripts, or bring the one in `out` up to date, and load it.
+
+    limit : at most so many cases, every cell of the grid first. engine : who speaks (see `workbench
+    build --help`). scripts : a folder of scripts in place of the shipped ones.
+
+    Raises
+    ------
+    InputError : unknown benchmark or engine, scripts that break a rule, or turns that cannot be spoken.
+    """
+    from pathlib import Path
+
+    from workbench import benchmarks
+    from workbench.benchmarks.base import BuildOptions
+
+    scripts = None if scripts is None else Path(scripts)
+    benchmarks.get(benchmark).build(BuildOptions(Path(out), audio, limit, engine, scripts, workers))
+    return load_dataset(out)
+
+
+def load_dataset(folder) -> Dataset:
+    """Open a dataset folder (see `workbench.datasets.Dataset`).
+
+    Raises
+    ------
+    InputError : it is not a dataset, or holds no usable case.
+    """
+    from pathlib import Path
+
+    from workbench import datasets
+
+    return datasets.load(Path(folder))
+
+
+def run(
+    dataset: Dataset,
+    agent: str,
+    out,
+    options: Mapping[str, object] | None = None,
+    *,
+    clock: str | None = None,
+    concurrency: int | None = None,
+) -> Run:
+    """Run an agent on every case; a run that is already in `out` goes on where it stopped.
+
+    agent : a name from `workbench agents`, or 'python:module:Class'. options : the agent's own, as
+    with `--set`. Cases in which the agent failed are recorded as such, not raised.
+
+    Raises
+    ------
+    InputError : unknown agent or option, another run in `out`, or clips that cannot be used.
+    """
+    from pathlib import Path
+
+    from workbench import benchmarks
+    from workbench.agents.registry import factory
+    from workbench.errors import ProblemsFound
+    from workbench.runners import batch
+
+    make = factory(agent, options, benchmarks.get(dataset.header.benchmark).moves)
+    outcome = batch.run(batch.Plan(dataset, make, Path(out), clock=clock, concurrency=concurrency))
+    if outcome.problems:
+        raise ProblemsFound(outcome.problems)
+    return load_run(out)
+
+
+def score(
+    run: Run,
+    thresholds: Mapping[str, float] | None = None,
+    *,
+    vad: VadSettings | None = None,
+    workers: int | None = None,
+) -> Run:
+    """Find speech, measure and decide; the results stay beside the run. Returns the run.
+
+    thresholds : those that differ from the defaults. vad : how speech is found.
+
+    Raises
+    ------
+    InputError : an unknown threshold.
+    ProblemsFound : recordings that could not be used; the others have been scored.
+    """
+    from workbench.errors import ProblemsFound
+    from workbench.scoring import score_run
+
+    unknown = set(thresholds or {}) - set(run.benchmark.defaults)
+    if unknown:
+        known = ", ".join(run.benchmark.defaults)
+        raise InputError(f"There is no threshold {sorted(unknown)[0]!r}; thresholds are {known}.")
+    problems = score_run(run, vad, thresholds, workers).problems
+    if problems:
+        raise ProblemsFound(problems)
+    return run
 
 
 def load_run(folder) -> Run:

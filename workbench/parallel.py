@@ -65,6 +65,7 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread_each)
     waiting = iter(items)
     flying: dict[Future, Any] = {}
+    whole = False
     try:
         while True:
             while len(flying) < 2 * workers:
@@ -73,6 +74,7 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
                     break
                 flying[pool.submit(function, item)] = item
             if not flying:
+                whole = True
                 return
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
                 item = flying.pop(future)
@@ -81,7 +83,8 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
                     raise error
                 yield item, (None if error else future.result()), error
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # With nothing left to do waiting takes milliseconds; not waiting can break the exit of the process.
+        pool.shutdown(wait=whole, cancel_futures=True)
 
 
 _END = object()

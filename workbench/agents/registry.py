@@ -42,6 +42,12 @@ AGENTS: dict[str, Entry] = {
         (("style", "contrary"),),
         needs_plan=True,
     ),
+    "wavering": Entry(
+        "workbench.agents.wavering:WaveringAgent",
+        "reference: does what the case expects with a known probability, after a random delay",
+        "input",
+        needs_plan=True,
+    ),
     "silent": Entry("workbench.agents.scripted:SilentAgent", "reference: never makes a sound", "input"),
     "babble": Entry("workbench.agents.scripted:BabbleAgent", "reference: always talking", "input"),
     "echo": Entry("workbench.agents.scripted:EchoAgent", "reference: gives back what it hears", "input"),

@@ -84,7 +84,8 @@ class Speaker:
         if frame.size:
             self._emit(AudioOut(frame, item))
         self._at += take
-        self._words_until(self._at / samples.size, item)
+        share = self._at / samples.size
+        self._words_until(share if loop else min(share, 1.0), item)
         if (left is not None and left <= FRAME_SAMPLES) or (not loop and self._at >= samples.size):
             self.end()
 

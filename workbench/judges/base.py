@@ -85,7 +85,7 @@ class Judge:
     judged : the section that holds the words under judgement (the probes of judge-check vary it), and
         `silence` what stands there when nothing was said.
     controls : case -> named texts that ought not to pass for a good answer ('persona' ...).
-    tables : (run, rows of the judge's summary) -> its tables by name; None for those of persona adherence.
+    tables : (run, rows of the judge's summary) -> its tables by name; None for those of PAS.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The IFEval judge: Persona Adherence Score (0 to 100) and, on level L4, the conflict label.
+"""The IFEval judge: PAS, register and content against the role (0 to 100), and, on level L4, the conflict label.
 
 It sees the role's name, the reference persona, the role's rule for content and register, the user's
 script with pause lengths, and the agent's own transcript; for L4 also the contradicting instruction

@@ -14,14 +14,20 @@ from bokeh.layouts import column
 from bokeh.models import (
     ColumnDataSource,
     CustomJS,
+    Glyph,
     GlyphRenderer,
     HoverTool,
+    Image,
     LinearColorMapper,
     PanTool,
+    Quad,
     Range1d,
     RangeTool,
+    Scatter,
+    Segment,
     Span,
-    TapTool,
+    Text,
+    VArea,
     WheelZoomTool,
 )
 from bokeh.palettes import cividis
@@ -106,63 +112,64 @@ class Canvas:
     def _lane(self, height: int, label: str, y_range: tuple[float, float] = (0, 1)) -> figure:
         made = self._figure(height, label, self.range, y_range)
         wheel, pan = WheelZoomTool(dimensions="width"), PanTool(dimensions="width")
-        made.add_tools(wheel, pan, TapTool())
+        made.add_tools(wheel, pan)
         made.toolbar.active_scroll, made.toolbar.active_drag = wheel, pan
         return made
 
-    def _text(self, made: figure, y: float | str, text: str, source: str, **options: Any) -> None:
+    def _add(self, made: figure, source: str, glyph: Glyph, **options: Any) -> GlyphRenderer:
+        # add_glyph, unlike figure's own methods, makes no further glyphs for selection and muting: with some
+        # twenty renderers a page that is most of the time it takes to make it.
+        return made.add_glyph(self.sources[source], glyph, **options)
+
+    def _hover(self, made: figure, renderer: GlyphRenderer, column: str) -> None:
+        made.add_tools(HoverTool(renderers=[renderer], tooltips=f"@{column}", point_policy="follow_mouse"))
+
+    def _text(self, made: figure, source: str, text: str, y: float | str, **options: Any) -> None:
         style = {"text_color": self.theme.ink, "text_font": value(FONT), "text_font_size": "11px", "x_offset": 4}
-        made.text("x", y, text, source=self.sources[source], **(style | options))
+        self._add(made, source, Text(x="x", y=y, text=text, **(style | options)))
 
     def _boxes(self, source: str, label: str) -> figure:
         made = self._lane(30, label)
         paint = {"fill_color": "colour", "fill_alpha": 0.22, "line_color": "colour", "line_alpha": 0.7}
-        boxes = made.quad("left", "right", 0.92, 0.08, source=self.sources[source], **paint)
-        self._text(made, 0.5, "label", f"{source}_labels", text_baseline="middle")
-        made.add_tools(HoverTool(renderers=[boxes], tooltips="@what", point_policy="follow_mouse"))
+        boxes = self._add(made, source, Quad(left="left", right="right", top=0.92, bottom=0.08, **paint))
+        self._text(made, f"{source}_labels", "label", 0.5, text_baseline="middle")
+        self._hover(made, boxes, "what")
         return made
 
     def _wave(self, channel: str) -> figure:
-        theme, sources = self.theme, self.sources
+        theme = self.theme
         made = self._lane(118, channel, (BOTTOM, TOP))
-        band = {"fill_color": theme.window, "fill_alpha": 0.45, "line_color": None}
-        made.quad("left", "right", TOP, BOTTOM, source=sources["windows"], level="underlay", **band)
+        across = {"left": "left", "right": "right", "top": TOP, "bottom": BOTTOM}
+        band = Quad(**across, fill_color=theme.window, fill_alpha=0.45, line_color=None)
+        self._add(made, "windows", band, level="underlay")
         mapper = LinearColorMapper(palette=cividis(256), low=0, high=255)
-        self.images[channel] = made.image(
-            "image", "x", -1.0, "dw", 2.0, source=sources[f"{channel}_image"], color_mapper=mapper, visible=False
-        )
-        edge = {"fill_color": None, "line_color": theme.limit, "line_alpha": 0.7}
-        made.quad("left", "right", TOP, BOTTOM, source=sources["windows"], **edge)  # seen over a spectrogram too
-        self.waves[channel] = made.varea(
-            "x", "low", "high", source=sources[f"{channel}_wave"], fill_color=self.colour(channel)
-        )
-        spans = made.quad(
-            "left", "right", "top", "bottom", source=sources[f"{channel}_spans"], fill_color="colour", line_color=None
-        )
-        shown = {"hover_fill_color": theme.ink, "hover_fill_alpha": 0.12, "hover_line_alpha": 0.3}
-        words = made.quad(
-            "left", "right", 1.0, -1.0, source=sources[f"{channel}_words"], fill_alpha=0, line_alpha=0, **shown
-        )
-        made.segment("x", TOP, "x", BOTTOM, source=sources["cues"], line_color=theme.muted, line_dash="dotted")
+        picture = Image(image="image", x="x", y=-1.0, dw="dw", dh=2.0, color_mapper=mapper)
+        self.images[channel] = self._add(made, f"{channel}_image", picture, visible=False)
+        # The window's edges are seen over a spectrogram too.
+        self._add(made, "windows", Quad(**across, fill_color=None, line_color=theme.limit, line_alpha=0.7))
+        area = VArea(x="x", y1="low", y2="high", fill_color=self.colour(channel))
+        self.waves[channel] = self._add(made, f"{channel}_wave", area)
+        boxes = Quad(left="left", right="right", top="top", bottom="bottom", fill_color="colour", line_color=None)
+        self._hover(made, self._add(made, f"{channel}_spans", boxes), "what")
+        place = {"left": "left", "right": "right", "top": 1.0, "bottom": -1.0}
+        seen = Quad(**place, fill_color=theme.ink, fill_alpha=0.12, line_color=theme.ink, line_alpha=0.3)
+        hidden = Quad(**place, fill_alpha=0, line_alpha=0)
+        self._hover(made, self._add(made, f"{channel}_words", hidden, hover_glyph=seen), "text")
+        down = {"x0": "x", "x1": "x", "y0": TOP, "y1": BOTTOM}
+        self._add(made, "cues", Segment(**down, line_color=theme.muted, line_dash="dotted"))
         if channel == "agent":
-            dashed = {"line_color": "colour", "line_width": 1.6, "line_dash": "dashed"}
-            made.segment("x", TOP, "x", BOTTOM, source=sources["lines"], **dashed)
-            self._text(made, "y", "text", "line_labels", text_color="colour", text_baseline="top", text_align="align",
-                       x_offset="shift", background_fill_color=theme.paper, background_fill_alpha=0.75)  # fmt: skip
-        made.add_tools(
-            HoverTool(renderers=[spans], tooltips="@what", point_policy="follow_mouse"),
-            HoverTool(renderers=[words], tooltips="@text", point_policy="follow_mouse"),
-        )
+            self._add(made, "lines", Segment(**down, line_color="colour", line_width=1.6, line_dash="dashed"))
+            paper = {"background_fill_color": theme.paper, "background_fill_alpha": 0.75}
+            self._text(made, "line_labels", "text", "y", text_color="colour", text_baseline="top", text_align="align",
+                       x_offset="shift", **paper)  # fmt: skip
         return made
 
     def _events(self) -> figure:
         theme = self.theme
         made = self._lane(58, "events")
-        points = made.scatter(
-            "x", 0.72, source=self.sources["events"], size=9, marker="inverted_triangle", color=theme.muted
-        )
-        self._text(made, 0.72, "label", "event_labels", x_offset=8, text_color=theme.muted, text_baseline="middle")
-        made.add_tools(HoverTool(renderers=[points], tooltips="@text"))
+        mark = Scatter(x="x", y=0.72, size=9, marker="inverted_triangle", fill_color=theme.muted, line_color=None)
+        self._hover(made, self._add(made, "events", mark), "text")
+        self._text(made, "event_labels", "label", 0.72, x_offset=8, text_color=theme.muted, text_baseline="middle")
         axis = made.xaxis[0]
         axis.visible, axis.minor_tick_line_color = True, None
         axis.axis_line_color = axis.major_tick_line_color = theme.muted
@@ -174,9 +181,11 @@ class Canvas:
         theme = self.theme
         made = self._figure(46, "whole", self.whole, (-1, 3))
         made.xgrid.visible = False
-        made.quad("left", "right", 3, -1, source=self.sources["windows"], fill_color=theme.window, line_color=None)
+        band = Quad(left="left", right="right", top=3, bottom=-1, fill_color=theme.window, line_color=None)
+        self._add(made, "windows", band)
         for channel in CHANNELS:
-            made.varea("x", "low", "high", source=self.sources[f"{channel}_map"], fill_color=self.colour(channel))
+            area = VArea(x="x", y1="low", y2="high", fill_color=self.colour(channel))
+            self._add(made, f"{channel}_map", area)
         tool = RangeTool(x_range=self.range)
         tool.overlay.fill_color = tool.overlay.line_color = theme.ink
         tool.overlay.fill_alpha, tool.overlay.line_alpha = 0.10, 0.6

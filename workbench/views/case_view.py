@@ -9,6 +9,7 @@ import param
 from panel.viewable import Viewer
 
 from workbench.views import case_texts, files
+from workbench.views.annotate_form import AnnotateForm
 from workbench.views.components import Player
 from workbench.views.detail import Detail, load_detail
 from workbench.views.look import TEXT_CSS, WIDGET_CSS
@@ -58,6 +59,7 @@ class CaseView(Viewer):
         workspace.param.watch(lambda *events: self._reread(), "version")
         workspace.param.watch(lambda *events: self._place(), ["rows"])
         self.param.watch(lambda *events: self.load(), "active")
+        self.annotate = AnnotateForm(workspace, self)
         self.load()
 
     def _pane(self) -> pn.pane.HTML:
@@ -143,6 +145,7 @@ class CaseView(Viewer):
             pn.pane.Bokeh(self.wave.canvas.layout, sizing_mode="stretch_width", margin=0),
             self.note,
             pn.Row(self.player, margin=(6, 0, 8, 0), sizing_mode="stretch_width"),
+            self.annotate,
             self.under,
             sizing_mode="stretch_width",
             margin=(0, 12, 0, 0),

@@ -21,6 +21,7 @@ class RunPicker(JSComponent):
     colours = param.List([])
     most = param.Integer(4, bounds=(1, None))
     baseline = param.Boolean(True, doc="whether the first run is a baseline, and says so")
+    shown: list[str] = []  # what the view last put into `chosen` itself
 
     _esm = _HERE / "run_picker.js"
     _stylesheets = [_CONTROLS, css("run_picker")]

@@ -13,7 +13,17 @@ from workbench.views.texts import esc, number
 
 def tests_table(frame: pd.DataFrame, baseline: str) -> str:
     """Every other run against the baseline. frame : of `Comparison.tests`."""
-    heads = ("", "wins", "losses", "ties", "excluded", "difference, points", "95 % interval", "p (bootstrap)", "p (McNemar)")
+    heads = (
+        "",
+        "wins",
+        "losses",
+        "ties",
+        "excluded",
+        "difference, points",
+        "95 % interval",
+        "p (bootstrap)",
+        "p (McNemar)",
+    )
     out = "".join(f"<th>{esc(head)}</th>" for head in heads)
     lines = [f"<tr>{out}</tr>"]
     for row in frame.to_dict("records"):

@@ -18,7 +18,7 @@ from workbench.views.compare_texts import system_head, tests_table
 from workbench.views.components import RowsTable
 from workbench.views.detail import Detail, load_detail
 from workbench.views.look import TEXT_CSS, WIDGET_CSS
-from workbench.views.side_by_side import choose, is_scored, load_tables
+from workbench.views.side_by_side import choose, load_tables, show_picker, watch_picker
 from workbench.views.stack_picture import Stack
 from workbench.views.texts import esc, plain
 from workbench.views.workspace import Workspace
@@ -49,7 +49,9 @@ class CompareView(Viewer):
                                stylesheets=[".holder { max-height: 262px; min-height: 60px; }"])  # fmt: skip
         self.stack = Stack(theme, MOST)
         self.heads = [self._pane() for _ in range(MOST)]
-        self.panes = [pn.pane.Bokeh(lane.figure, sizing_mode="stretch_width", margin=(0, 0, 4, 0)) for lane in self.stack.lanes]
+        self.panes = [
+            pn.pane.Bokeh(lane.figure, sizing_mode="stretch_width", margin=(0, 0, 4, 0)) for lane in self.stack.lanes
+        ]
         self.player = StackPlayer(heads=self.stack.heads, range=self.stack.range.name, sizing_mode="stretch_width",
                                   margin=(6, 0, 6, 0))  # fmt: skip
         self.names: tuple[str, ...] = ()
@@ -58,7 +60,7 @@ class CompareView(Viewer):
         self.details: list[Detail] = []
         self._compared: tuple | None = None
         self._stacked: tuple | None = None
-        self.picker.param.watch(lambda event: workspace.param.update(together=event.new), "chosen")
+        watch_picker(self.picker, workspace)
         self.rule.param.watch(lambda event: workspace.param.update(rule=event.new), "value")
         self.align.param.watch(lambda event: workspace.param.update(align=event.new), "value")
         self.which.param.watch(lambda *events: self._list(), "value")
@@ -94,9 +96,7 @@ class CompareView(Viewer):
             return
         self._compared = state
         self.names, self.rule.value = choice.names, space.rule
-        self.picker.param.update(
-            options=[name for name, run in space.store.runs.items() if is_scored(run)], chosen=list(choice.names)
-        )
+        show_picker(self.picker, space.store, choice.names)
         told = list(choice.told)
         self.comparison, self.tests.object = None, ""
         if len(runs) == 1:
@@ -128,9 +128,7 @@ class CompareView(Viewer):
                 frame = frame[np.logical_or.reduce(hits)].reset_index(drop=True)
             self.differing = frame
             cases = len(found.joined)
-            self.count.object = (
-                f"<h3>Cases on which they differ: {len(frame):,} of {cases:,} (a click opens one below; n and p walk)</h3>"
-            )
+            self.count.object = f"<h3>Cases on which they differ: {len(frame):,} of {cases:,} (a click opens one below; n and p walk)</h3>"
         self.table.visible = self.count.visible = self.which.visible = found is not None
         self._page()
 
@@ -142,13 +140,18 @@ class CompareView(Viewer):
                                                        ignore_index=True)  # fmt: skip
         page = min(table.page, max(0, math.ceil(len(frame) / table.size) - 1))
         part = frame.iloc[page * table.size : (page + 1) * table.size]
-        columns = [["case", "case", ""], *([name, name if name != "action" else "expected", ""] for name in _LABELS if name in frame)]
+        columns = [
+            ["case", "case", ""],
+            *([name, name if name != "action" else "expected", ""] for name in _LABELS if name in frame),
+        ]
         for name in self.names if self.comparison else ():
             columns.append([f"{rule}:{name}", name, "word"])
         for name in self.names if self.comparison else ():
             columns.append([f"reason:{name}", f"why, {name}", "long"])
         columns = [each for each in columns if each[0] in frame]
-        rows = [[plain(value, 200) for value in row] for row in part[[each[0] for each in columns]].itertuples(index=False)]
+        rows = [
+            [plain(value, 200) for value in row] for row in part[[each[0] for each in columns]].itertuples(index=False)
+        ]
         chosen = np.flatnonzero(frame["case"].to_numpy() == self.workspace.case)
         with pn.io.hold():
             table.param.update(columns=columns, rows=rows, page=page, total=len(frame), stamp=table.stamp + 1,
@@ -158,14 +161,22 @@ class CompareView(Viewer):
         space = self.workspace
         self.align.value = space.align
         runs = space.store.runs
-        state = (space.case, space.event, space.align, space.rule, tuple((name, runs[name].signature) for name in self.names))
+        state = (
+            space.case,
+            space.event,
+            space.align,
+            space.rule,
+            tuple((name, runs[name].signature) for name in self.names),
+        )
         if state == self._stacked:
             return
         other = self._stacked is None or state[:2] != self._stacked[:2] or state[4] != self._stacked[4]
         self._stacked = state
         shown = bool(space.case)
         if other:
-            self.details = [load_detail(space.store, (name, space.case, space.event)) for name in self.names] if shown else []
+            self.details = (
+                [load_detail(space.store, (name, space.case, space.event)) for name in self.names] if shown else []
+            )
         self.stack.show(self.details, space.align == "window")
         keep = space.span if space.span and not (other and self._stacked is None) else None
         self.stack.view(*(keep or self.stack.whole))
@@ -186,7 +197,9 @@ class CompareView(Viewer):
              "lead": lane.lead_s, "group": group}
             for name, detail, lane in zip(self.names, self.details, self.stack.lanes, strict=False)
         ]  # fmt: skip
-        self.player.param.update(window=list(self.stack.window() or self.stack.whole), heard=self._place(), systems=systems)
+        self.player.param.update(
+            window=list(self.stack.window() or self.stack.whole), heard=self._place(), systems=systems
+        )
         self._mark()
 
     def _place(self) -> int:
@@ -220,7 +233,11 @@ class CompareView(Viewer):
 
     def _viewed(self) -> None:
         view = self.player.viewport
-        if len(view) == 2 and view[0] < view[1] and any(abs(a - b) > 1e-6 for a, b in zip(view, self.stack.span, strict=True)):
+        if (
+            len(view) == 2
+            and view[0] < view[1]
+            and any(abs(a - b) > 1e-6 for a, b in zip(view, self.stack.span, strict=True))
+        ):
             with pn.io.hold():
                 self.stack.refill(float(view[0]), float(view[1]))
             whole = all(abs(a - b) < 0.01 for a, b in zip(view, self.stack.whole, strict=True))
@@ -240,7 +257,9 @@ class CompareView(Viewer):
                 self.step(1 if key == "n" else -1)
             case "w" if window:
                 around = max(0.6 * (window[1] - window[0]), 0.5)
-                self.stack.view(max(self.stack.whole[0], window[0] - around), min(self.stack.whole[1], window[1] + around))
+                self.stack.view(
+                    max(self.stack.whole[0], window[0] - around), min(self.stack.whole[1], window[1] + around)
+                )
             case "f" | "w":
                 self.stack.view(*self.stack.whole)
             case "l":

@@ -9,6 +9,7 @@ from typing import Any
 import panel as pn
 
 from workbench.errors import InputError
+from workbench.views import annotations
 from workbench.views.look import TEXT_CSS
 from workbench.views.shell import session
 from workbench.views.store import Store
@@ -28,7 +29,7 @@ def store_of(folders: Sequence[str]) -> Store:
     key = tuple(map(str, folders))
     with _lock:
         if key not in _stores:
-            _stores[key] = Store(key)
+            _stores[key] = Store(key, readers=[annotations.columns])
         return _stores[key]
 
 

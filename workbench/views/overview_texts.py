@@ -27,7 +27,9 @@ def figures_table(table: dict[str, Any] | None, about: str, has_picture: bool) -
     for row in table["rows"]:
         keys = "".join(f'<th scope="row">{esc(key)}</th>' for key in row["key"])
         lines.append(f"<tr>{keys}{''.join(_figure(cell) for cell in row['cells'])}</tr>")
-    return f'{note}<div class="wb-wide"><table class="wb-strip">{"<tr>" + heads + "</tr>"}{"".join(lines)}</table></div>'
+    return (
+        f'{note}<div class="wb-wide"><table class="wb-strip">{"<tr>" + heads + "</tr>"}{"".join(lines)}</table></div>'
+    )
 
 
 def _figure(cell: shown.Figure | None) -> str:
@@ -125,5 +127,7 @@ def configuration_table(found: dict[str, Any]) -> str:
     for row in found["rows"]:
         mark = ' class="wb-fail"' if row["apart"] else ""
         values = "".join(f'<td style="text-align: left">{esc(value, 160)}</td>' for value in row["values"])
-        lines.append(f'<tr><th scope="row"><span{mark}>{esc(row["name"])}{" ≠" if row["apart"] else ""}</span></th>{values}</tr>')
+        lines.append(
+            f'<tr><th scope="row"><span{mark}>{esc(row["name"])}{" ≠" if row["apart"] else ""}</span></th>{values}</tr>'
+        )
     return f'<div class="wb-wide"><table class="wb-strip"><tr><th></th>{heads}</tr>{"".join(lines)}</table></div>'

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Any
 
 import panel as pn
 import param
@@ -23,7 +22,7 @@ from workbench.views.choosers import RunPicker
 from workbench.views.look import TEXT_CSS, WIDGET_CSS
 from workbench.views.overview_texts import calibration_table, configuration_table, figures_table, judged_tables
 from workbench.views.pictures import as_figure
-from workbench.views.side_by_side import choose, folders, is_scored
+from workbench.views.side_by_side import choose, folders, show_picker, watch_picker
 from workbench.views.texts import esc
 from workbench.views.workspace import Workspace
 
@@ -79,7 +78,9 @@ class OverviewView(Viewer):
         self.gathered: Gathered | None = None
         self._key: tuple | None = None
         self._drawn: dict[str, list] | None = None
-        self.picker.param.watch(lambda event: workspace.param.update(together=event.new), "chosen")
+        self._made: dict[str, tuple[str, list]] = {}
+        self._shown: tuple | None = None
+        watch_picker(self.picker, workspace)
         self.sections.param.watch(lambda event: workspace.param.update(section=event.new), "value")
         workspace.param.watch(lambda *events: self.update(), ["together", "version"])
         workspace.param.watch(lambda *events: self.draw(), "section")
@@ -94,13 +95,13 @@ class OverviewView(Viewer):
         choice = choose(space, MOST_RUNS)
         runs = [space.store.runs[name] for name in choice.names]
         # What judges say is part of the overview, so the whole signature counts, annotations excepted.
-        key = tuple((str(run.folder), tuple(each for each in run.signature if each[0] != "annotations.jsonl")) for run in runs)
+        key = tuple(
+            (str(run.folder), tuple(each for each in run.signature if each[0] != "annotations.jsonl")) for run in runs
+        )
         if (key, choice.told) == self._key:
             return
         self._key = (key, choice.told)
-        self.picker.param.update(
-            options=[name for name, run in space.store.runs.items() if is_scored(run)], chosen=list(choice.names)
-        )
+        show_picker(self.picker, space.store, choice.names)
         if not runs:
             self._arrived(key, " ".join(choice.told))
             return
@@ -123,16 +124,18 @@ class OverviewView(Viewer):
             return  # another choice was made meanwhile
         with pn.io.hold():
             if isinstance(made, str):
-                self.gathered, self._drawn = None, None
+                self.gathered, self._drawn, self._made = None, None, {}
                 self.told.object = f'<div class="wb-fail">{esc(made, 600)}</div>'
                 self.sections.param.update(options={"–": ""}, value="")
                 self.draw()
                 return
-            self.gathered, self._drawn = made, None
+            self.gathered, self._drawn, self._made = made, None, {}
             told = [*self._key[1], *made.warnings]
             self.told.object = "".join(f'<div class="wb-muted">{esc(text, 400)}</div>' for text in told)
             titles = self._titles()
-            section = self.workspace.section if self.workspace.section in titles.values() else next(iter(titles.values()))
+            section = (
+                self.workspace.section if self.workspace.section in titles.values() else next(iter(titles.values()))
+            )
             self.sections.param.update(options=titles, value=section)
             self.workspace.section = section
             self.draw()
@@ -150,33 +153,38 @@ class OverviewView(Viewer):
         return out | {"Configuration": "configuration"}
 
     def draw(self) -> None:
-        """The open part: its figures and its table."""
-        if not self.active or self.gathered is None:
-            self.text.object, self.pictures.objects = "", []
+        """The open part: its figures and its table, made once."""
+        name, found = self.workspace.section, self.gathered
+        if not self.active:
             return
-        name, found, theme = self.workspace.section, self.gathered, self.workspace.look
-        more = extras(found.benchmark)
-        if name not in self.sections.options.values():
+        if found is None or name not in self.sections.options.values():
+            self.text.object, self.pictures.objects, self._shown = "", [], None
             return
+        if (name, found) == self._shown:
+            return
+        self._shown = (name, found)
         with pn.io.hold():
             self.sections.value = name
-            figures: list[Any] = []
-            if name == "calibration":
-                self.text.object = calibration_table(found)
-            elif name == "judges":
-                self.text.object = judged_tables(found.judged)
-            elif name == "configuration":
-                self.text.object = configuration_table(configuration(found))
-            else:
-                if self._drawn is None and more is not None:
-                    self._drawn = more.figures(found.tables, found.cases, theme)
-                figures = [as_figure(picture, theme) for picture in (self._drawn or {}).get(name, [])]
-                about = getattr(more, "ABOUT", {}).get(name, "")
-                table = table_of(found.tables.get(name), found.names)
-                self.text.object = figures_table(table, about, bool(figures))
-            self.pictures.objects = [
-                pn.pane.Bokeh(made, sizing_mode="stretch_width", margin=(0, 0, 10, 0)) for made in figures
-            ]
+            if name not in self._made:
+                self._made[name] = self._make(name, found)
+            self.text.object, self.pictures.objects = self._made[name]
+
+    def _make(self, name: str, found: Gathered) -> tuple[str, list[pn.pane.Bokeh]]:
+        if name == "calibration":
+            return calibration_table(found), []
+        if name == "judges":
+            return judged_tables(found.judged), []
+        if name == "configuration":
+            return configuration_table(configuration(found)), []
+        more, theme = extras(found.benchmark), self.workspace.look
+        if self._drawn is None:
+            self._drawn = more.figures(found.tables, found.cases, theme) if more is not None else {}
+        panes = [
+            pn.pane.Bokeh(as_figure(picture, theme), sizing_mode="stretch_width", margin=(0, 0, 10, 0))
+            for picture in self._drawn.get(name, [])
+        ]
+        about = getattr(more, "ABOUT", {}).get(name, "")
+        return figures_table(table_of(found.tables.get(name), found.names), about, bool(panes)), panes
 
     def press(self, key: str) -> None:
         names = list(self.sections.options.values())

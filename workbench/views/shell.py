@@ -17,9 +17,13 @@ from panel.viewable import Viewer
 from workbench.views import files, links
 from workbench.views.case_view import CaseView
 from workbench.views.cases_view import CasesView
+from workbench.views.compare_view import CompareView
 from workbench.views.components import Address, Keys
 from workbench.views.look import TEXT_CSS, WIDGET_CSS, page_css
+from workbench.views.overview_view import OverviewView
+from workbench.views.share_view import ShareView
 from workbench.views.store import Store
+from workbench.views.sweep_view import SweepView
 from workbench.views.texts import esc
 from workbench.views.workspace import Workspace
 
@@ -32,7 +36,14 @@ class View:
     make: Callable[[Workspace], Any]
 
 
-VIEWS: dict[str, View] = {"cases": View("Cases", CasesView), "case": View("Case", CaseView)}
+VIEWS: dict[str, View] = {
+    "cases": View("Cases", CasesView),
+    "case": View("Case", CaseView),
+    "compare": View("Compare", CompareView),
+    "sweep": View("Sweep", SweepView),
+    "overview": View("Overview", OverviewView),
+    "share": View("Share", ShareView),
+}
 """Name in the address -> view, in the order of the navigation."""
 
 SHARED_KEYS = ("j", "k", "ArrowDown", "ArrowUp", "Escape", "/", "?")
@@ -41,7 +52,8 @@ REFRESH_MS = 3000
 _KEYS = {
     "j ↓": "next row", "k ↑": "previous row", "Enter": "open", "Esc": "back to the table", "/": "search",
     "space": "play or pause", "← →": "one second", "[ ]": "speed", "1 2 3": "both, user, agent",
-    "l": "loop the window", "w": "zoom to the window", "f": "fit", "s": "spectrogram", "?": "this list",
+    "l": "loop the window", "w": "zoom to the window", "f": "fit", "s": "spectrogram", "m": "mark the moment",
+    "a d": "verdict right, wrong", "e": "note", "n p": "next, previous difference (Compare)", "?": "this list",
 }  # fmt: skip
 HELP = (
     "<section><h3>Keys</h3>"

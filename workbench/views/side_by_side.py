@@ -20,6 +20,7 @@ from workbench.errors import InputError
 from workbench.files import sha256_of
 from workbench.scoring import MEASUREMENTS, VERDICTS
 from workbench.version import SCORER
+from workbench.views.choosers import RunPicker
 from workbench.views.run_rows import RunRows
 from workbench.views.store import Store
 from workbench.views.workspace import Workspace
@@ -85,19 +86,14 @@ def load_tables(run: RunRows) -> Tables:
 
 
 def choose(workspace: Workspace, most: int) -> Choice:
-    """The chosen runs that are scored and of one benchmark, in order; without a choice, the first scored ones."""
+    """The chosen runs that are scored and of one benchmark, in order; without a choice, those of one dataset."""
     store: Store = workspace.store
     told = [f"There is no run {name!r} here." for name in workspace.together if name not in store.runs]
     wanted = [name for name in workspace.together if name in store.runs]
     asked = bool(wanted)
     if not asked:
-        first = store.runs.get(workspace.run)
-        kind = first.benchmark if first is not None and is_scored(first) else None
-        for name, run in store.runs.items():
-            if is_scored(run) and kind in (None, run.benchmark):
-                kind = run.benchmark
-                wanted.append(name)
-    names, benchmark = [], None
+        wanted = _alike(store, workspace.run)
+    names: list[str] = []
     for name in wanted:
         run = store.runs[name]
         if not is_scored(run):
@@ -109,15 +105,37 @@ def choose(workspace: Workspace, most: int) -> Choice:
                 told.append(f"At most {most} runs are shown here, so {name} is left out.")
         else:
             names.append(name)
-    if names:
-        try:
-            benchmark = benchmarks.get(store.runs[names[0]].benchmark)
-        except InputError as error:
-            return Choice((), None, (*told, str(error)))
-    else:
-        told.append("No run here has been scored yet; `workbench score` does it.")
-    return Choice(tuple(names), benchmark, tuple(told))
+    if not names:
+        return Choice((), None, (*told, "No run here has been scored yet; `workbench score` does it."))
+    try:
+        return Choice(tuple(names), benchmarks.get(store.runs[names[0]].benchmark), tuple(told))
+    except InputError as error:
+        return Choice((), None, (*told, str(error)))
+
+
+def _alike(store: Store, run: str) -> list[str]:
+    """Scored runs on the same cases: those of the chosen run, else the largest such group."""
+    groups: dict[tuple, list[str]] = {}
+    for name, each in store.runs.items():
+        if is_scored(each):
+            groups.setdefault((each.benchmark, frozenset(each.lines)), []).append(name)
+    return next((group for group in groups.values() if run in group), max(groups.values(), key=len, default=[]))
 
 
 def folders(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:
     return [workspace.store.runs[name].folder for name in names]
+
+
+def watch_picker(picker: RunPicker, workspace: Workspace) -> None:
+    """Take over what a person picks; what a view itself shows is no choice and stays out of the link."""
+
+    def picked(event) -> None:
+        if list(event.new) != picker.shown:
+            workspace.together = list(event.new)
+
+    picker.param.watch(picked, "chosen")
+
+
+def show_picker(picker: RunPicker, store: Store, names: tuple[str, ...]) -> None:
+    picker.shown = list(names)
+    picker.param.update(options=[name for name, run in store.runs.items() if is_scored(run)], chosen=list(names))

@@ -9,5 +9,8 @@ def holoviews() -> Any:
     import holoviews as hv
 
     if hv.Store.current_backend != "bokeh":
-        hv.extension("bokeh", logo=False)
+        # Not hv.extension: in a notebook it would write scripts from a CDN into the cell's output.
+        import holoviews.plotting.bokeh  # noqa: F401  (registers the backend)
+
+        hv.Store.set_current_backend("bokeh")
     return hv

@@ -27,7 +27,10 @@ _COLUMNS = {
 } | {
     f"{channel}_{what}": columns
     for channel in CHANNELS
-    for what, columns in {"wave": ("x", "low", "high"), "spans": ("left", "right", "bottom", "top", "colour", "what")}.items()
+    for what, columns in {
+        "wave": ("x", "low", "high"),
+        "spans": ("left", "right", "bottom", "top", "colour", "what"),
+    }.items()
 }
 USER_AT, AGENT_AT = 2.35, 0.0
 """Middles of the two lanes; each is 2 high, with strips of spans below."""
@@ -55,7 +58,11 @@ class Lane:
         axis = made.yaxis[0]
         axis.ticker, axis.axis_line_color, axis.major_tick_line_color = [AGENT_AT, USER_AT], None, None
         axis.major_label_overrides = {AGENT_AT: "agent", USER_AT: "user"}
-        axis.major_label_text_color, axis.major_label_text_font, axis.major_label_text_font_size = theme.muted, FONT, "12px"
+        axis.major_label_text_color, axis.major_label_text_font, axis.major_label_text_font_size = (
+            theme.muted,
+            FONT,
+            "12px",
+        )
         below = made.xaxis[0]
         below.axis_line_color = below.major_tick_line_color = theme.muted
         below.minor_tick_line_color, below.major_label_text_color, below.major_label_text_font = None, theme.ink, FONT
@@ -93,9 +100,13 @@ class Lane:
         for channel, middle in (("user", USER_AT), ("agent", AGENT_AT)):
             boxes = marks.span_boxes(detail, channel, self.theme)
             boxes |= {name: [x - lead_s for x in boxes[name]] for name in ("left", "right")}
-            self._fill(f"{channel}_spans", boxes | {name: [y + middle for y in boxes[name]] for name in ("bottom", "top")})
+            self._fill(
+                f"{channel}_spans", boxes | {name: [y + middle for y in boxes[name]] for name in ("bottom", "top")}
+            )
         window = detail.window
-        self._fill("window", {"left": [window[0] - lead_s] if window else [], "right": [window[1] - lead_s] if window else []})
+        self._fill(
+            "window", {"left": [window[0] - lead_s] if window else [], "right": [window[1] - lead_s] if window else []}
+        )
         self._fill("cues", {"x": [x - lead_s for x in marks.cue_bounds(detail)]})
         lines = marks.lines(detail, self.theme)
         self._fill("lines", lines | {"x": [x - lead_s for x in lines["x"]]})
@@ -115,7 +126,9 @@ class Lane:
             self._fill(f"{channel}_wave", {"x": columns["x"] - np.float32(lead), "low": columns["low"] * gain + shift,
                                            "high": columns["high"] * gain + shift})  # fmt: skip
         labels = marks.line_labels(detail, self.theme, start_s + lead, end_s + lead, width_px)
-        self._fill("line_labels", labels | {"x": [x - lead for x in labels["x"]]})
+        # Labels stand below one another; this lane is lower than the one that they were placed for.
+        places = {"x": [x - lead for x in labels["x"]], "y": [1.02 - 2.1 * (1.02 - y) for y in labels["y"]]}
+        self._fill("line_labels", labels | places)
 
 
 class Stack:

@@ -20,6 +20,7 @@ import pandas as pd
 
 from workbench.errors import InputError
 from workbench.files import content_key
+from workbench.views.filters import Table
 from workbench.views.run_rows import CORE, RunRows, read_run, signature
 
 Key = tuple[str, str, str]
@@ -53,6 +54,7 @@ class Store:
         self.texts = pd.Series([], dtype=str)
         self._lock = threading.RLock()
         self._looked = 0.0
+        self._table: Table | None = None
         self._where: dict[Key, int] = {}
         self._reading: threading.Thread | None = None
         self.refresh()
@@ -111,6 +113,7 @@ class Store:
         frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(CORE))
         self.texts = frame.pop("text") if "text" in frame else pd.Series([], dtype=str)
         self.frame = frame
+        self._table = None
         self._where = {
             key: row for row, key in enumerate(zip(frame["run"], frame["case"], frame["event"], strict=True))
         }
@@ -153,6 +156,14 @@ class Store:
             self._assemble()
 
     # -- looking up ----------------------------------------------------------------------------
+
+    @property
+    def table(self) -> Table:
+        """The frame prepared for filtering, made once a version for all sessions."""
+        with self._lock:
+            if self._table is None:
+                self._table = Table(self.frame, self.texts)
+            return self._table
 
     def position(self, key: Key) -> int | None:
         """The row of a key in `frame`, or None."""

@@ -85,7 +85,7 @@ class Ranking:
         self.figure = made
 
     def fill(self, names: Sequence[str], was: np.ndarray, now: np.ndarray, score: str) -> None:
-        order = sorted(range(len(names)), key=lambda at: (-np.inf if np.isnan(now[at]) else now[at]))
+        order = sorted(range(len(names)), key=lambda at: -np.inf if np.isnan(now[at]) else now[at])
         factors = [names[at] for at in order]
         if self.y.factors != factors:
             self.y.factors = factors
@@ -101,5 +101,3 @@ class Ranking:
 
 def _same(one: float, other: float) -> bool:
     return abs(one - other) < 1e-9
-
-

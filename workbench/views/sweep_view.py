@@ -16,7 +16,7 @@ from workbench.views.components import RowsTable
 from workbench.views.look import TEXT_CSS, WIDGET_CSS
 from workbench.views.pictures import tau_histogram
 from workbench.views.redecide import Answer, Redecide, bounds, ranks, shown
-from workbench.views.side_by_side import choose, is_scored, load_tables
+from workbench.views.side_by_side import choose, load_tables, show_picker, watch_picker
 from workbench.views.store import key_of
 from workbench.views.sweep_pictures import HeatMaps, Ranking
 from workbench.views.texts import esc, plain
@@ -42,7 +42,9 @@ class SweepView(Viewer):
                                 margin=(0, 0, 8, 0))  # fmt: skip
         self.sliders = Sliders(width=SIDE_PX - 18, margin=(0, 0, 4, 0))
         self.reset = pn.widgets.Button(name="reset to defaults (r)", height=28, **css)
-        self.rule = pn.widgets.RadioButtonGroup(options={"as published": "verdict", "strict": "strict"}, height=28, **css)
+        self.rule = pn.widgets.RadioButtonGroup(
+            options={"as published": "verdict", "strict": "strict"}, height=28, **css
+        )
         self.rank_by, self.map_of, self.across, self.up = (
             pn.widgets.Select(name=name, options=[], **css) for name in ("rank by", "map of", "map: across", "map: up")
         )
@@ -61,7 +63,7 @@ class SweepView(Viewer):
         self._where: dict[str, np.ndarray] = {}
         self._turned = np.zeros(0, int)
         self._to_pass: set[int] = set()
-        self.picker.param.watch(lambda event: workspace.param.update(together=event.new), "chosen")
+        watch_picker(self.picker, workspace)
         self.sliders.param.watch(lambda *events: self._moved(), "moved")
         self.reset.on_click(lambda event: workspace.param.update(thresholds={}))
         self.rule.param.watch(lambda event: workspace.param.update(rule=event.new), "value")
@@ -107,9 +109,7 @@ class SweepView(Viewer):
             return
         self._prepared = state
         self.rule.value = space.rule
-        self.picker.param.update(
-            options=[name for name, run in space.store.runs.items() if is_scored(run)], chosen=list(choice.names)
-        )
+        show_picker(self.picker, space.store, choice.names)
         told, measurements = list(choice.told), {}
         for run in runs:
             try:
@@ -187,7 +187,9 @@ class SweepView(Viewer):
                 f'<tr><th scope="row" title="{esc(engine.names[at])}">{now[at]} {arrow} {esc(engine.names[at], 40)}</th>'
                 f"{''.join(cells)}<td>{turned or '–'}</td></tr>"
             )
-        moved = ", ".join(f"{name} {value:g}" for name, value in self.settings.items()) or "none; these are the defaults"
+        moved = (
+            ", ".join(f"{name} {value:g}" for name, value in self.settings.items()) or "none; these are the defaults"
+        )
         tau = (
             "not defined, since all runs tie at the default or now"
             if math.isnan(answer.tau)
@@ -283,7 +285,9 @@ class SweepView(Viewer):
         main = pn.Column(self.told, self.ranks, pn.pane.Bokeh(self.ranking.figure, **wide),
                          pn.pane.Bokeh(self.maps.figure, **wide), self.grid_box, flips, self.table,
                          sizing_mode="stretch_width", margin=0)  # fmt: skip
-        return pn.Column(self.picker, pn.Row(side, main, sizing_mode="stretch_width"), sizing_mode="stretch_width", margin=0)
+        return pn.Column(
+            self.picker, pn.Row(side, main, sizing_mode="stretch_width"), sizing_mode="stretch_width", margin=0
+        )
 
 
 def _keys(name: str, frame) -> list:

@@ -44,7 +44,8 @@ class Workspace(param.Parameterized):
 
     def __init__(self, store: Store, **params: Any):
         super().__init__(store=store, **params)
-        self._table_of: tuple[int, fl.Table] | None = None
+        self._table: fl.Table | None = None
+        self._table_version = -1
         self.version = store.version
         self._filter()
 
@@ -60,10 +61,10 @@ class Workspace(param.Parameterized):
 
     @property
     def table(self) -> fl.Table:
-        """The store's frame prepared for filtering, made once a version."""
-        if self._table_of is None or self._table_of[0] != self.version:
-            self._table_of = (self.version, fl.Table(self.store.frame, self.store.texts))
-        return self._table_of[1]
+        """The store's frame prepared for filtering, as of the version that is shown; shared by all sessions."""
+        if self._table is None or self.version != self._table_version:
+            self._table, self._table_version = self.store.table, self.version
+        return self._table
 
     @property
     def filters(self) -> fl.Filters:

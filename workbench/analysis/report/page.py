@@ -187,7 +187,8 @@ def _run_lines(gathered: Gathered) -> list[dict[str, str]]:
     for name, run in zip(gathered.names, gathered.runs, strict=True):
         counts = gathered.cases.loc[gathered.cases["run"] == name, "verdict"].value_counts()
         agent = f"{run.meta.agent.get('name', 'unnamed')} {run.meta.agent.get('version', '')}".strip()
-        words = ", ".join(f"{int(counts.get(word, 0))} {word}" for word in dict.fromkeys(("pass", "fail", "unmeasurable", *sorted(counts.index))))
+        order = dict.fromkeys(("pass", "fail", "unmeasurable", *sorted(counts.index)))
+        words = ", ".join(f"{int(counts.get(word, 0))} {word}" for word in order)
         lines.append(
             {
                 "name": name,
@@ -240,7 +241,7 @@ def _calibration(gathered: Gathered) -> dict[str, Any] | None:
 def _judged(gathered: Gathered) -> list[dict[str, Any]]:
     """The pooled rows of each judge's tables; every row is in the files."""
     titles = {
-        "pas": "Persona adherence (PAS), 0 to 100",
+        "pas": "PAS: register and content against the role, 0 to 100",
         "conflict": "Conflict Profile",
         "safety": "Safety override on L4b",
     }

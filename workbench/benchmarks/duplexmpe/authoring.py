@@ -100,6 +100,7 @@ async def write_pairs(
 ) -> Outcome:
     """The three steps for every pair that is missing, with any author."""
     desk = Desk(shelf.out / PROVENANCE / "work", seed)
+    desk.learn(shelf.scenarios.values())
     ids = [f"s{number:04d}" for number in range(1, count + 1)]
     kept = [name for name in ids if name in shelf.scenarios]
     before = len(shelf.scenarios)

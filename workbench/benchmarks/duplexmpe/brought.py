@@ -114,6 +114,7 @@ def _answers(
         return []
     found = measure_streams(streams, merge_gap_s)
     frame = pd.DataFrame(found)
+    frame[list(TRUTHS)] = frame[list(TRUTHS)].astype(object).replace({1.0: True, 0.0: False})
     frame["case"] = [brought[index].id for index in found["stream"]]
     frame["event"] = found["turn"].astype(str)
     decided = verdicts(frame, values)

@@ -105,6 +105,8 @@ def as_table(frame: pd.DataFrame | Mapping[str, np.ndarray]) -> Table:
 
 def _truth(column: Any) -> np.ndarray:
     """True, False and null as 1.0, 0.0 and NaN."""
+    if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+        return column
     return np.array([np.nan if value is None or value != value else float(value) for value in column])
 
 

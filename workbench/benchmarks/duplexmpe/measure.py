@@ -5,6 +5,7 @@ The values are those of `streams`, whose text defines them; `event` is the turn'
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -46,49 +47,52 @@ def measure(
         record.duration_s,
     )
     found = measure_streams([stream], merge_gap_s)
-    values = {name: found[name].tolist() for name in ("turn", "turn_label", "metric", "reason", *FLOATS, *TRUTHS)}
+    names = ("turn", "turn_label", "metric", "reason", *FLOATS, *TRUTHS)
+    near = _Near(agent), _Near(user)
+    base = _labels(case)
     rows: dict[int, list[dict[str, Any]]] = {}
-    for row in (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)):
+    for values in zip(*(found[name].tolist() for name in names), strict=True):
+        row = base | dict(zip(names, values, strict=True))
+        for name in TRUTHS:
+            row[name] = None if row[name] != row[name] else bool(row[name])
         index = placed[row.pop("turn")]
-        row |= {"spans": _near(agent, row["w0_s"], row["w1_s"]), "user_spans": _near(user, row["w0_s"], row["w1_s"])}
-        rows.setdefault(index, []).append(_labels(case, index, row["turn_label"]) | row)
+        row["event"] = str(index)
+        row["spans"], row["user_spans"] = (spans(row["w0_s"], row["w1_s"]) for spans in near)
+        rows.setdefault(index, []).append(row)
     out = []
     for index, cue in enumerate(turns):
         if index in rows:
             out += rows[index]
         else:
             reason = played[cue.id].reason if cue.id in played else None
-            out += [_empty(case, index, cue.label, metric, reason or "not_played") for metric in OF_LABEL[cue.label]]
+            out += _empty(case, index, cue.label, reason or "not_played")
     return out
 
 
 def unmeasured(case: Case, reason: str) -> list[dict[str, Any]]:
     """The rows of a case that has no usable recording."""
     turns = [cue for cue in case.cues if cue.label != PREAMBLE]
-    return [
-        _empty(case, index, cue.label, metric, reason)
-        for index, cue in enumerate(turns)
-        for metric in OF_LABEL[cue.label]
-    ]
+    return [row for index, cue in enumerate(turns) for row in _empty(case, index, cue.label, reason)]
 
 
-def _labels(case: Case, index: int, label: str) -> dict[str, Any]:
-    return {
-        "case": case.id,
-        "event": str(index),
-        "conversation": case.conversation,
-        **{name: case.tags.get(name) for name in TAGS},
-        "turn_label": label,
-    }
+def _labels(case: Case) -> dict[str, Any]:
+    """What all rows of a case begin with; `event` keeps its place as the second column."""
+    tags = {name: case.tags.get(name) for name in TAGS}
+    return {"case": case.id, "event": "", "conversation": case.conversation, **tags}
 
 
-def _empty(case: Case, index: int, label: str, metric: str, reason: str) -> dict[str, Any]:
+def _empty(case: Case, index: int, label: str, reason: str) -> list[dict[str, Any]]:
     values = dict.fromkeys((*FLOATS, *TRUTHS, "spans", "user_spans"))
-    return _labels(case, index, label) | {"metric": metric, "reason": reason} | values
+    own = {"event": str(index), "turn_label": label, "reason": reason}
+    return [_labels(case) | values | own | {"metric": metric} for metric in OF_LABEL[label]]
 
 
-def _near(spans: np.ndarray, w0: float, w1: float) -> list[list[float]]:
+class _Near:
     """The spans in and around a window, for display."""
-    first = np.searchsorted(spans[:, 1], w0 - _AROUND_S, "right")
-    last = np.searchsorted(spans[:, 0], w1 + _AROUND_S, "left")
-    return np.round(spans[first:last], 6).tolist()
+
+    def __init__(self, spans: np.ndarray):
+        self.pairs = np.round(spans, 6).tolist()
+        self.starts, self.ends = [pair[0] for pair in self.pairs], [pair[1] for pair in self.pairs]
+
+    def __call__(self, w0: float, w1: float) -> list[list[float]]:
+        return self.pairs[bisect_right(self.ends, w0 - _AROUND_S) : bisect_left(self.starts, w1 + _AROUND_S)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -27,6 +27,8 @@ from workbench.progress import meter
 from workbench.shipped import data_path
 
 ROUNDS = 3
+GRAM, SAME_SHARE = 5, 0.2
+"""Two conversations are the same when they share this much of the shorter one's runs of GRAM words."""
 _PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u2013": " -- ", "\u2014": " -- ", "\u2026": "..."})
 
 
@@ -68,6 +70,11 @@ class Desk:
         names = ("draft.md", "draft_request.md", "pair.md", "pair_request.md", "label.md", "again.md")
         self.prompts = {name: data_path("duplexmpe", "prompts", name).read_text(encoding="utf-8") for name in names}
         self.prompt_sha256 = content_key(self.prompts, length=64)
+        self.known = {scenario.id: _grams(scenario) for scenario in self.shipped}
+
+    def learn(self, scenarios: Iterable[au.Scenario]) -> None:
+        """Finished pairs that a new one must not repeat."""
+        self.known |= {scenario.id: _grams(scenario) for scenario in scenarios}
 
     def path(self, name: str, step: str) -> Path:
         return self.folder / f"{name}.{step}.json"
@@ -182,7 +189,15 @@ class Desk:
         wanted = self.assigned(name)[2]
         if len(draft.speakers) != wanted:
             faults.append(f"it has {len(draft.speakers)} speakers, and {wanted} are wanted.")
-        return faults
+        return faults or self._sameness(name, scenario)
+
+    def _sameness(self, name: str, scenario: au.Scenario) -> list[str]:
+        mine = _grams(scenario)
+        for other, theirs in self.known.items():
+            if other != name and len(mine & theirs) > SAME_SHARE * max(1, min(len(mine), len(theirs))):
+                return [f"it is too much like an existing conversation ({other}); write another one."]
+        self.known[name] = mine
+        return []
 
     def pair_faults(self, name: str, rewrite: Rewrite) -> list[str]:
         scenario = self.paired(name, rewrite)
@@ -293,6 +308,11 @@ def _as_draft(scenario: au.Scenario) -> Draft:
         DraftTurn(speaker=turn.speaker, label=turn.label, text=turn.words("explicit")) for turn in scenario.turns
     )
     return Draft(speakers=scenario.speakers, turns=turns, gold=scenario.gold, accept=scenario.accept)
+
+
+def _grams(scenario: au.Scenario) -> frozenset[tuple[str, ...]]:
+    words = re.findall(r"[a-z']+", " ".join(turn.words("explicit") for turn in scenario.turns).lower())
+    return frozenset(tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1))
 
 
 def _clean(text: str) -> str:

@@ -74,7 +74,8 @@ class Stream:
 def measure_streams(streams: Sequence[Stream], merge_gap_s: float = MERGE_GAP_S) -> dict[str, np.ndarray]:
     """Every row of many streams: column -> array (rows,); NaN and None stand for null.
 
-    `stream` and `turn` are positions. Rows come in order of stream, turn and `OF_LABEL`.
+    `stream` and `turn` are positions; `TRUTHS` are 1.0 and 0.0. Rows come in order of stream, turn and
+    `OF_LABEL`.
 
     Raises
     ------
@@ -87,12 +88,19 @@ def measure_streams(streams: Sequence[Stream], merge_gap_s: float = MERGE_GAP_S)
     blocks = [*_t(turns, spans), _n(turns, spans), _q(turns, spans), _r(turns, spans)]
     rows = np.concatenate([block["row"] for block in blocks])
     rank = np.concatenate([np.full(len(block["row"]), block["rank"]) for block in blocks])
-    order = np.lexsort((rank, rows))
-    out: dict[str, np.ndarray] = {"stream": turns.stream[rows][order], "turn": turns.index[rows][order]}
-    for names, empty, kind in ((WORDS, None, object), (FLOATS, np.nan, float), (TRUTHS, None, object)):
-        for name in names:
-            parts = [block.get(name, np.full(len(block["row"]), empty, kind)) for block in blocks]
-            out[name] = np.concatenate([part.astype(kind) for part in parts])[order]
+    place = np.empty(len(rows), int)
+    place[np.lexsort((rank, rows))] = np.arange(len(rows))  # where each row of the blocks goes
+    out: dict[str, np.ndarray] = {name: np.full(len(rows), None, object) for name in WORDS}
+    out |= {name: np.full(len(rows), np.nan) for name in (*FLOATS, *TRUTHS)}
+    out |= {"stream": np.empty(len(rows), int), "turn": np.empty(len(rows), int)}
+    at = 0
+    for block in blocks:
+        where = place[at : at + len(block["row"])]
+        at += len(where)
+        out["stream"][where], out["turn"][where] = turns.stream[block["row"]], turns.index[block["row"]]
+        for name, values in block.items():
+            if name not in ("row", "rank"):
+                out[name][where] = values
     return out
 
 
@@ -264,7 +272,7 @@ def _r(turns: _Turns, spans: _Spans) -> dict[str, Any]:
     there = resume < stop
 
     def known(value: np.ndarray, certain: np.ndarray) -> np.ndarray:
-        return np.where(certain, value.astype(object), None)
+        return np.where(certain, value, np.nan)
 
     block = turns.block(rows, "yield", r0, np.maximum(r0 + round(YIELD_S * _US), closes))
     block["reason"] = _first_reason(np.where(question < 0, "no_question", None), (q0 >= stop, "outside"))

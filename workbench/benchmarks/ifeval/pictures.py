@@ -39,7 +39,7 @@ DETAIL = ("ias_by_action_and_level", "ias_by_role_and_level", "labels")
 """Long tables: folded in the page, left out on the terminal."""
 
 ABOUT = {
-    "ias": "IAS (Instruction Adherence Score) is the share of measured cases whose verifier passes. The strict "
+    "ias": "IAS is the share of measured cases whose verifier passes. The strict "
     "variant, this workbench's own, asks of YIELD, CONTINUE and ACCEPT_OVERLAP in addition that the agent was "
     "speaking when the window opened.",
     "ias_by_level": "L0 no prompt, L1 the rule stated, L2 a persona that implies it, L3 both, L4a persona and a "
