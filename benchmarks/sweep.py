@@ -53,6 +53,7 @@ def made_up(rows: list[dict], rng: np.random.Generator, pace_s: float) -> pd.Dat
         return np.where(rng.random(n) < share, np.round(values, 6), np.nan)
 
     starting = rng.integers(0, 4, n).astype(float)
+    touching = starting + rng.integers(0, 2, n)
     measured = {
         "w0_s": 10.0,
         "w1_s": 14.0,
@@ -60,8 +61,8 @@ def made_up(rows: list[dict], rng: np.random.Generator, pace_s: float) -> pd.Dat
         "off_s": sometimes(rng.gamma(2, pace_s / 2, n), 0.85),
         "speaking_at_w0": rng.random(n) < 0.7,
         "starting": starting,
-        "touching": starting + rng.integers(0, 2, n),
-        "longest_s": sometimes(rng.gamma(2, 0.4, n), 0.9),
+        "touching": touching,
+        "longest_s": np.where(touching > 0, np.round(rng.gamma(2, 0.4, n), 6), np.nan),
         "user_goes_on": rng.random(n) < 0.8,
         "overlap_s": np.maximum(0, rng.normal(0.3, 0.5, n)),
         "coverage": rng.choice([0.5, 0.8, 0.9, 1.0], n),

@@ -257,7 +257,7 @@ def score(
     workers: Annotated[int | None, typer.Option(help="Threads (default: all cores).")] = None,
 ) -> None:
     """Find speech, measure, decide. `--set` changes thresholds, such as --set max_wait_s=2.5."""
-    from workbench import benchmarks
+    from workbench.benchmarks.base import with_defaults
     from workbench.runs import load_run
     from workbench.scoring import score_run, summary_line
     from workbench.vad import VadSettings
@@ -272,10 +272,7 @@ def score(
     for folder in runs:
         loaded = load_run(folder)
         limits = _settings(settings, numbers=True)
-        unknown = set(limits) - set(benchmarks.get(loaded.meta.benchmark).defaults)
-        if unknown:
-            known = ", ".join(benchmarks.get(loaded.meta.benchmark).defaults)
-            raise InputError(f"There is no threshold {sorted(unknown)[0]!r}; thresholds are {known}.")
+        with_defaults(loaded.benchmark.defaults, limits)
         scored = score_run(loaded, vad, limits, workers)
         print(f"{folder}: {summary_line(scored.verdicts)}")
         problems += scored.problems

@@ -18,8 +18,7 @@ AGENTS = (
     ("oracle", "oracle", ()),
     ("contrary", "contrary", ()),
     ("eager", "eager", ()),
-    ("cascade-balanced", "cascade", ("--set", "policy=balanced")),
-    ("cascade-prompted", "cascade", ("--set", "policy=prompted")),
+    ("cascade", "cascade", ("--set", "policy=prompted")),
 )
 JUDGE = "offline-lexical"
 

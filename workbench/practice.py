@@ -26,9 +26,9 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "contrary": ("contrary", {}),
     "silent": ("silent", {}),
     "eager": ("eager", {}),
-    "quick": ("wavering", {"stated": 0.9, "implied": 0.5, "late_s": 0.1, "seed": 1}),
-    "steady": ("wavering", {"stated": 0.9, "implied": 0.8, "late_s": 0.3, "seed": 2}),
-    "slow": ("wavering", {"stated": 0.95, "implied": 0.75, "late_s": 0.9, "seed": 3}),
+    "quick": ("wavering", {"stated": 0.9, "implied": 0.6, "late_s": 0.1, "seed": 1}),
+    "steady": ("wavering", {"stated": 0.85, "implied": 0.7, "late_s": 0.3, "seed": 2}),
+    "slow": ("wavering", {"stated": 0.95, "implied": 0.75, "late_s": 1.2, "seed": 3}),
 }
 """Name -> agent and options. The last three have known skills: how often they do what is expected when
 the prompt states the rule and when it implies it, and how long they dawdle on average."""

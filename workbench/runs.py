@@ -104,11 +104,9 @@ class Run:
 
         thresholds : those that differ from the defaults. No audio is read.
         """
-        limits = dict(self.benchmark.defaults) | dict(thresholds or {})
-        unknown = set(limits) - set(self.benchmark.defaults)
-        if unknown:
-            known = ", ".join(self.benchmark.defaults)
-            raise InputError(f"There is no threshold {sorted(unknown)[0]!r}; thresholds are {known}.")
+        from workbench.benchmarks.base import with_defaults
+
+        limits = with_defaults(self.benchmark.defaults, thresholds)
         return self.benchmark.verdicts(self.measurements, limits)
 
     def tables(self, thresholds: Mapping[str, float] | None = None) -> dict[str, pd.DataFrame]:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from workbench import benchmarks, episodes
+from workbench.benchmarks.base import with_defaults
 from workbench.cases import RATE_HZ
 from workbench.episodes import record_path, stereo_path
 from workbench.errors import InputError
@@ -172,7 +173,7 @@ def score_run(
     settings = settings or VadSettings()
     benchmark = benchmarks.get(run.meta.benchmark)
     measurements, problems = measure_run(run, settings, workers)
-    limits = dict(benchmark.defaults) | dict(thresholds or {})
+    limits = with_defaults(benchmark.defaults, thresholds)
     verdicts = benchmark.verdicts(measurements, limits)
     for name, frame in ((MEASUREMENTS, measurements), (VERDICTS, verdicts)):
         _write_table(run.scores / name, frame)

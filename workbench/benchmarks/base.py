@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import pandas as pd
 
 from workbench.cases import Case, Move
 from workbench.datasets import Dataset, Header
+from workbench.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,21 @@ class Decider:
     contrasts: Callable[[pd.DataFrame], dict[str, Contrast]]
     ranking: str
     flip: Callable[..., Flip | None]
+
+
+def with_defaults(defaults: Mapping[str, float], settings: Mapping[str, float] | None) -> dict[str, float]:
+    """A benchmark's default thresholds with some replaced.
+
+    Raises
+    ------
+    InputError : unknown name, or a value that is not a finite number at least 0.
+    """
+    for name, value in (settings or {}).items():
+        if name not in defaults:
+            raise InputError(f"There is no threshold {name!r}; thresholds are {', '.join(defaults)}.")
+        if not math.isfinite(value) or value < 0:
+            raise InputError(f"The threshold {name} cannot be {value!r}; give a number of at least 0.")
+    return dict(defaults) | dict(settings or {})
 
 
 class Build(Protocol):

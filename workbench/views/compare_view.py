@@ -49,9 +49,11 @@ class CompareView(Viewer):
                                stylesheets=[".holder { max-height: 262px; min-height: 60px; }"])  # fmt: skip
         self.stack = Stack(theme, MOST)
         self.heads = [self._pane() for _ in range(MOST)]
+        # A column around each, since a Bokeh pane takes over its figure's own visibility.
         self.panes = [
-            pn.pane.Bokeh(lane.figure, sizing_mode="stretch_width", margin=(0, 0, 4, 0)) for lane in self.stack.lanes
-        ]
+            pn.Column(pn.pane.Bokeh(lane.figure, sizing_mode="stretch_width", margin=0), margin=(0, 0, 4, 0),
+                      sizing_mode="stretch_width") for lane in self.stack.lanes
+        ]  # fmt: skip
         self.player = StackPlayer(heads=self.stack.heads, range=self.stack.range.name, sizing_mode="stretch_width",
                                   margin=(6, 0, 6, 0))  # fmt: skip
         self.names: tuple[str, ...] = ()
@@ -177,9 +179,11 @@ class CompareView(Viewer):
             self.details = (
                 [load_detail(space.store, (name, space.case, space.event)) for name in self.names] if shown else []
             )
+        turned = self.stack.aligned is not None and self.stack.aligned != (space.align == "window")
         self.stack.show(self.details, space.align == "window")
-        keep = space.span if space.span and not (other and self._stacked is None) else None
-        self.stack.view(*(keep or self.stack.whole))
+        if turned:
+            space.span = []  # seconds of another clock
+        self.stack.view(*(space.span or self.stack.whole))
         for at in range(MOST):
             there = at < len(self.details)
             self.heads[at].visible = self.panes[at].visible = there

@@ -141,9 +141,11 @@ class Stack:
         self.heads = [lane.head for lane in self.lanes]
         self.span = (0.0, 10.0)
         self.whole = (0.0, 10.0)
+        self.aligned: bool | None = None
 
     def show(self, details: list[Detail], aligned: bool) -> None:
         """Draw one detail a lane. aligned : put the openings of the windows above one another, at 0 s."""
+        self.aligned = aligned
         opens = [detail.window[0] if detail.window else None for detail in details]
         leads = [at or 0.0 for at in opens] if aligned and any(at is not None for at in opens) else [0.0] * len(details)
         ends = [max(detail.duration_s, 0.1) - lead for detail, lead in zip(details, leads, strict=True)]

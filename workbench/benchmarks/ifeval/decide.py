@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.benchmarks.base import Contrast, Flip
+from workbench.benchmarks.base import Contrast, Flip, with_defaults
 from workbench.errors import InputError
 
 DEFAULTS: dict[str, float] = {
@@ -39,21 +39,6 @@ PAPER_GRID: dict[str, tuple[float, ...]] = {
 
 NEEDS_FLOOR = ("YIELD", "CONTINUE", "ACCEPT_OVERLAP")
 LABELS = ("silent", "backchannel", "floor_take")
-
-
-def thresholds(**settings: float) -> dict[str, float]:
-    """The defaults with some replaced.
-
-    Raises
-    ------
-    InputError : unknown name, or a value that is not a finite number at least 0.
-    """
-    for name, value in settings.items():
-        if name not in DEFAULTS:
-            raise InputError(f"There is no threshold {name!r}; thresholds are {', '.join(DEFAULTS)}.")
-        if not np.isfinite(value) or value < 0:
-            raise InputError(f"The threshold {name} cannot be {value!r}; give a number of at least 0.")
-    return DEFAULTS | settings
 
 
 @dataclass(frozen=True)
@@ -117,7 +102,7 @@ def grid(axes: Mapping[str, Sequence[float]] = PAPER_GRID) -> dict[str, np.ndarr
         if len(values) == 0:
             raise InputError(f"The axis {name} of the grid is empty; give it at least one value.")
         for value in values:
-            thresholds(**{name: float(value)})
+            with_defaults(DEFAULTS, {name: float(value)})
     mesh = np.meshgrid(*(np.asarray(values, float) for values in axes.values()), indexing="ij")
     return {name: values.ravel() for name, values in zip(axes, mesh, strict=True)}
 

@@ -11,6 +11,7 @@ import pandas as pd
 from pydantic import Field, ValidationError
 
 from workbench import spans as sp
+from workbench.benchmarks.base import with_defaults
 from workbench.benchmarks.ifeval import decide
 from workbench.benchmarks.ifeval.authored import ACTIONS
 from workbench.benchmarks.ifeval.measure import MERGE_GAP_S, coverage, measure_window
@@ -187,7 +188,7 @@ def decide_brought(items: Any, settings: Mapping[str, float] | None = None) -> t
     """
     settings = dict(settings or {})
     merge_gap_s = settings.pop("merge_gap_s", MERGE_GAP_S)
-    decide.thresholds(**settings)
+    with_defaults(decide.DEFAULTS, settings)
     if not isinstance(items, list):
         raise InputError(f"A JSON list of cases is needed, found {type(items).__name__}; wrap the case in [ ].")
     rows, problems, seen = [], [], set()
