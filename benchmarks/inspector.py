@@ -61,7 +61,9 @@ window.wb = {
   table: () => wb.find((each) => each.dataset && each.dataset.drawn),
   painted: () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   until: async (test) => { const end = performance.now() + 60000;
-    while (!test()) { if (performance.now() > end) throw new Error('waited a minute'); await new Promise((done) => setTimeout(done, 2)); }
+    while (!test()) {
+      if (performance.now() > end) throw new Error('waited a minute');
+      await new Promise((done) => setTimeout(done, 2)); }
     await wb.painted(); },
   timed: async (act, test) => {
     const began = performance.now(); await act(); await wb.until(test); return (performance.now() - began) / 1000;
@@ -109,8 +111,9 @@ def make_runs(root: Path, seconds: float, rows: int) -> None:
     for _, record in made:
         noise = rng.uniform(-1, 1, (len(envelope), 2)) * envelope
         episodes.save(root / "long" / "episodes", record, (noise * 32767).astype(np.int16))
-    small = Case(id="ID", benchmark="ifeval", conversation="CO", stream="s", cues=(Cue(id="a", text="", start=AtTime(time_s=0)),),
-                 tags={"action": "LISTEN", "level": "LEVEL", "role": "R1"})  # fmt: skip
+    cue = Cue(id="a", text="", start=AtTime(time_s=0))
+    tags = {"action": "LISTEN", "level": "LEVEL", "role": "R1"}
+    small = Case(id="ID", benchmark="ifeval", conversation="CO", stream="s", cues=(cue,), tags=tags)
     line = json.dumps(small.model_dump(mode="json", exclude_defaults=True))
     write_text(
         root / "many" / "cases.jsonl",

@@ -36,7 +36,11 @@ def made_up(seed: int) -> list[Stream]:
     for _ in range(STREAMS):
         start, at = [], 22.0
         for label in LABELS:
-            at += 3.0 if label == "N4_R" else random.uniform(0.6, 1.2) + (6.0 if start and LABELS[len(start) - 1] == "T" else 0)
+            at += (
+                3.0
+                if label == "N4_R"
+                else random.uniform(0.6, 1.2) + (6.0 if start and LABELS[len(start) - 1] == "T" else 0)
+            )
             start.append(at)
             at += random.uniform(2.0, 8.0)
         end = np.array([*start[1:], at + 1.0]) - 0.9
@@ -51,7 +55,7 @@ def as_case(stream: Stream, number: int) -> tuple[Case, EpisodeRecord]:
     cues = tuple(Cue(id=f"t{i:02d}", text="x", label=label, start=AtTime(time_s=0)) for i, label in enumerate(LABELS))
     case = Case(
         id=f"s{number}", benchmark="duplex-mpe", conversation=f"c{number // 2}", stream=f"s{number}", cues=cues,
-        tags={"scenario": f"c{number // 2}", "condition": ("explicit", "implicit")[number % 2], "bucket": 1, "speakers": 3},
+        tags={"scenario": f"c{number // 2}", "condition": ("explicit", "implicit")[number % 2]},
     )  # fmt: skip
     played = tuple(
         PlayedCue(id=cue.id, start_s=float(s), end_s=float(e))
@@ -59,8 +63,8 @@ def as_case(stream: Stream, number: int) -> tuple[Case, EpisodeRecord]:
     )
     record = EpisodeRecord(
         case=case.id, benchmark="duplex-mpe", status="complete", agent=AgentInfo(name="made-up", version="1"),
-        clock="virtual", policy="as_played", placement="arrival", system_prompt="", duration_s=stream.stop_s, cues=played,
-        sends=Sends(frame_samples=480, frames=1), workbench="0", started="",
+        clock="virtual", policy="as_played", placement="arrival", system_prompt="", duration_s=stream.stop_s,
+        cues=played, sends=Sends(frame_samples=480, frames=1), workbench="0", started="",
     )  # fmt: skip
     return case, record
 
@@ -93,9 +97,8 @@ def plain_loop(stream: Stream) -> list[str]:
             out.append("pass" if speech(start, float(stream.start_s[index + 1])) > 0 else "fail")
         else:
             q0, q1 = float(stream.start_s[index - 1]), float(stream.end_s[index - 1])
-            if speech(q0, q1) > 0 or not any(q1 <= s < start for s, _ in merged):
-                out.append("not_eligible")
-            elif not any(s < start < e for s, e in merged):
+            began = any(q1 <= s < start for s, _ in merged)
+            if speech(q0, q1) > 0 or not began or not any(s < start < e for s, e in merged):
                 out.append("not_eligible")
             else:
                 a = round(start + 2.0, 6)

@@ -106,7 +106,7 @@ def loop_scores(systems: dict[str, list[dict]], settings: dict[str, float]) -> t
         right: dict[str, int] = {}
         measured: dict[str, int] = {}
         for row in rows:
-            if row["reason"] is not None:
+            if isinstance(row["reason"], str):
                 continue
             good = passed(row, settings)
             for of in ("all", row["level"]):

@@ -347,11 +347,12 @@ def doctor() -> None:
 @app.command()
 def demo(
     folder: Annotated[Path, typer.Option("--out", help="Where the dataset, runs and report go.")] = Path("demo"),
+    benchmark: Annotated[str, typer.Option(help="ifeval: a small slice; duplex-mpe: the whole shipped set.")] = "ifeval",
 ) -> None:
-    """Build -> run -> score -> judge -> report on a small real slice, offline, in a few minutes."""
+    """Build -> run -> score -> judge -> report on real scripts, offline, in minutes."""
     from workbench.demo import run_demo
 
-    run_demo(folder)
+    run_demo(folder, benchmark)
 
 
 def _version(wanted: bool) -> None:

@@ -1,10 +1,14 @@
-"""The demo: a small real slice of IFEval, from scripts to a report, offline, through the public commands."""
+"""The demo: a benchmark from scripts to a report, offline, through the public commands.
+
+IFEval in a small real slice, Duplex-MPE with its whole shipped set.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -22,26 +26,50 @@ AGENTS = (
 )
 JUDGE = "offline-lexical"
 
+
+@dataclass(frozen=True)
+class Plan:
+    """What a demo does: at most `limit` cases, (name, agent, options) of each run, judges by name."""
+
+    limit: int | None
+    agents: tuple[tuple[str, str, tuple[str, ...]], ...]
+    judges: tuple[str, ...]
+
+
+PLANS = {
+    "ifeval": Plan(LIMIT, AGENTS, ("pas",)),
+    "duplex-mpe": Plan(
+        None,
+        tuple((n, n, ()) for n in ("oracle", "contrary", "silent", "babble", "name-spotter", "text-reference")),
+        ("mpe_answer", "mpe_brief"),
+    ),
+}
+
 _out = Console()
 
 
-def run_demo(folder: Path) -> None:
+def run_demo(folder: Path, benchmark: str = "ifeval") -> None:
     """Build, run, score, judge and report in `folder`; run again, it goes on or does nothing.
 
     Raises
     ------
-    InputError : a step failed; the message names it.
+    InputError : there is no demo of that benchmark, or a step failed; the message names it.
     """
+    if benchmark not in PLANS:
+        raise InputError(f"There is no demo of {benchmark!r}; there are {', '.join(PLANS)}.")
+    plan = PLANS[benchmark]
+    limit = () if plan.limit is None else ("--limit", str(plan.limit))
     began = time.monotonic()
     dataset, runs, report = folder / "dataset", folder / "runs", folder / "report"
-    _step("Build", "build", "ifeval", "--limit", str(LIMIT), "--out", str(dataset))
+    _step("Build", "build", benchmark, *limit, "--out", str(dataset))
     _step("Validate", "validate", str(dataset))
-    for name, agent, options in AGENTS:
+    for name, agent, options in plan.agents:
         _step(f"Run {name}", "run", str(dataset), "--agent", agent, *options, "--out", str(runs / name))
-    folders = [str(runs / name) for name, _, _ in AGENTS]
+    folders = [str(runs / name) for name, _, _ in plan.agents]
     _step("Score", "score", *folders)
     for name in folders:
-        _step(f"Judge {Path(name).name}", "judge", name, "--model", JUDGE, quiet=True)
+        for judge in plan.judges:
+            _step(f"Judge {Path(name).name}", "judge", name, "--judge", judge, "--model", JUDGE, quiet=True)
     _step("Report", "report", *folders, "--out", str(report))
     _out.rule(f"Done in {time.monotonic() - began:.0f} s")
     workbench = Path(sys.executable).parent / "panel"

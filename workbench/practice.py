@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import workbench as wb
-from workbench.datasets import HEADER
+from workbench.datasets import HEADER, Dataset
 from workbench.errors import InputError
 from workbench.files import read_json
 from workbench.runs import Run
@@ -34,6 +34,12 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
 the prompt states the rule and when it implies it, and how long they dawdle on average."""
 
 
+def dataset(folder: str | Path, cases: int = CASES) -> Dataset:
+    """The dataset in `folder`, of any benchmark; built, IFEval with so many cases, when there is none."""
+    place = Path(folder) / "dataset"
+    return wb.load_dataset(place) if (place / HEADER).exists() else wb.build("ifeval", place, limit=cases)
+
+
 def runs(
     folder: str | Path,
     systems: Iterable[str] | Mapping[str, tuple[str, dict[str, Any]]] = ("oracle", "contrary", "eager"),
@@ -48,17 +54,16 @@ def runs(
     ------
     InputError : an unknown system, or a run of that name with other settings.
     """
-    folder = Path(folder)
     if not isinstance(systems, Mapping):
         unknown = [name for name in systems if name not in SYSTEMS]
         if unknown:
             raise InputError(f"There is no practice system {unknown[0]!r}; they are {', '.join(SYSTEMS)}.")
         systems = {name: SYSTEMS[name] for name in systems}
-    place = folder / "dataset"
-    dataset = wb.load_dataset(place) if (place / HEADER).exists() else wb.build("ifeval", place, limit=cases)
+    cases_to_run = dataset(folder, cases)
     made = {}
     for name, (agent, options) in systems.items():
-        run = wb.run(dataset, agent, folder / "runs" / name, options)
+        # One process: starting more would take longer than so few cases do.
+        run = wb.run(cases_to_run, agent, Path(folder) / "runs" / name, options, concurrency=1)
         made[name] = run if _scored(run) else wb.score(run)
     return made
 

@@ -81,4 +81,5 @@ def meter(label: str, total: int) -> Iterator[Meter]:
         print(f"{label}: {state['done']}/{total} in {spent_s:.0f} s ({rate:.1f}/s{left}{note})", file=sys.stderr)
 
     yield Meter(advance, lambda note: state.update(note=note))
-    show()
+    if total:
+        show()

@@ -109,6 +109,34 @@ class Run:
         limits = with_defaults(self.benchmark.defaults, thresholds)
         return self.benchmark.verdicts(self.measurements, limits)
 
+    def flips(self, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
+        """Where each verdict would turn: the one threshold value nearest to it, the other thresholds held.
+
+        Columns: case (and event, metric where cases have several rows), verdict, threshold, value, limit
+        (the one in force), distance (value - limit) and a sentence. Verdicts that no single threshold
+        turns are left out. The nearest, as a share of the limit, come first.
+        """
+        import pandas as pd
+
+        limits = dict(self.benchmark.defaults) | dict(thresholds or {})
+        verdicts = self.verdicts(thresholds)
+        keys = [name for name in ("case", "event", "metric") if name in verdicts]
+        rows = []
+        for row, verdict in zip(self.measurements.to_dict("records"), verdicts.to_dict("records"), strict=True):
+            flip = self.benchmark.decider.flip(row, limits)
+            if flip is not None:
+                own = row.get(f"own_{flip.threshold}")
+                limit = float(limits[flip.threshold] if own is None or own != own else own)
+                rows.append(
+                    {name: verdict[name] for name in (*keys, "verdict")}
+                    | {"threshold": flip.threshold, "value": flip.value, "limit": limit}
+                    | {"distance": flip.value - limit, "sentence": str(flip)}
+                )
+        columns = [*keys, "verdict", "threshold", "value", "limit", "distance", "sentence"]
+        frame = pd.DataFrame(rows, columns=columns)
+        nearest = (frame["distance"].abs() / frame["limit"].abs().clip(lower=1e-9)).sort_values(kind="stable").index
+        return frame.loc[nearest].reset_index(drop=True)
+
     def tables(self, thresholds: Mapping[str, float] | None = None) -> dict[str, pd.DataFrame]:
         """The benchmark's tables by name, with counts and intervals."""
         return self.benchmark.tables(self.measurements, self.verdicts(thresholds))

@@ -183,6 +183,10 @@ def test_failed_sessions_are_tried_again_only_where_that_may_help(
     assert again.recorded == failed and not again.failed
 
 
+async def test_a_run_can_be_made_where_an_event_loop_runs_already(tiny_dataset, tmp_path):
+    assert batch.run(plan(tiny_dataset, tmp_path / "run")).recorded == 12
+
+
 def test_ctrl_c_leaves_a_resumable_run(tiny_dataset, tmp_path):
     out = Path(tmp_path / "run")
     command = [sys.executable, "-m", "workbench", "run", str(tiny_dataset), "--agent", "oracle", "--clock", "wall",

@@ -13,8 +13,11 @@ import platform
 import shutil
 import time
 from collections import Counter
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
@@ -83,9 +86,19 @@ def run(plan: Plan) -> Outcome:
     if clock == "virtual":
         _run_virtual(plan, todo, outcome)
     else:
-        asyncio.run(_run_wall(plan, todo, outcome))
+        _await(_run_wall(plan, todo, outcome))
     outcome.wall_s = time.monotonic() - began
     return outcome
+
+
+def _await(work: Coroutine[Any, Any, Result | None]) -> Result | None:
+    """Run to the end; in a thread of its own where a loop already runs here, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as apart:
+        return apart.submit(asyncio.run, work).result()
 
 
 def prepare(plan: Plan, traits: Traits, clock: str) -> None:
@@ -174,7 +187,7 @@ async def _attempts(job: _Job, clips: dict, make_clock) -> Result:
 
 def _virtual_case(job: _Job) -> tuple[str | None, float]:
     clips = job.dataset.clips(job.case)
-    result = asyncio.run(_attempts(job, clips, CLOCKS["virtual"]))
+    result = _await(_attempts(job, clips, CLOCKS["virtual"]))
     episodes.save(job.folder, result.record, result.stereo, result.delivered)
     return _failed(result), result.record.duration_s
 

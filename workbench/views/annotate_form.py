@@ -20,6 +20,7 @@ from workbench.views.annotations import Change, Said
 from workbench.views.canvas import Canvas
 from workbench.views.detail import Detail
 from workbench.views.look import css
+from workbench.views.run_rows import RunRows, signature
 from workbench.views.texts import plain
 from workbench.views.theme import FONT
 from workbench.views.workspace import Workspace
@@ -62,7 +63,7 @@ class AnnotateForm(Viewer):
         super().__init__(workspace=workspace, **params)
         canvas: Canvas = view.wave.canvas
         user = getattr(pn.state, "user", None)
-        self.form = Form(head=canvas.heads[0], range=canvas.range.name, sizing_mode="stretch_width", margin=(0, 0, 0, 0),
+        self.form = Form(head=canvas.heads[0], range=canvas.range.name, sizing_mode="stretch_width", margin=0,
                          annotator=user if isinstance(user, str) and user not in ("", "guest") else "")  # fmt: skip
         self.marks = _add_marks(canvas)
         self.view = view
@@ -77,7 +78,7 @@ class AnnotateForm(Viewer):
         detail: Detail | None = self.view.detail
         if detail is None or not detail.row:
             self.form.param.update(subject={}, own={}, others=[], history=[], stamp=self.form.stamp + 1)
-            self.marks.data = dict.fromkeys(self.marks.data, [])
+            self.marks.data = {name: [] for name in self.marks.data}
             return
         run = self.workspace.store.runs.get(detail.key[0])
         if run is None:
@@ -125,6 +126,7 @@ class AnnotateForm(Viewer):
         with pn.io.hold():
             form.param.update(bad=False)
             form.told = f"saved {datetime.now():%H:%M:%S}: {line(made)}"
+            _seen(run)
             space.store.read_again()
             space.refresh()
             self.show()
@@ -145,9 +147,18 @@ def _add_marks(canvas: Canvas) -> ColumnDataSource:
         )
         made.add_tools(HoverTool(renderers=[lines], tooltips="@text", line_policy="interp"))
     if figures:
-        figures[-1].text("x", 0.25, "short", source=source, text_color=theme.series[3], text_font=value(FONT), x_offset=4,
-                         text_font_size="11px", text_baseline="middle")  # fmt: skip
+        figures[-1].text("x", 0.25, "short", source=source, text_color=theme.series[3], text_font=value(FONT),
+                         x_offset=4, text_font_size="11px", text_baseline="middle")  # fmt: skip
     return source
+
+
+def _seen(run: RunRows) -> None:
+    """Take note that only the annotations changed, so that the store does not read the whole run again."""
+    fresh = signature(run.folder)
+    if [each for each in fresh if each[0] != annotations.NAME] == [
+        each for each in run.signature if each[0] != annotations.NAME
+    ]:
+        run.signature = fresh
 
 
 def _judges(folder: Path, detail: Detail) -> list[list[str]]:

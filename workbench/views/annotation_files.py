@@ -87,7 +87,8 @@ def textgrid(duration_s: float, points: Mapping[str, Iterable[tuple[float, str]]
         for t_s, text in sorted(marks):
             at.setdefault(round(min(max(t_s, 0.0), duration_s), 3), []).append(text)
         body = "".join(
-            f'        points [{number}]:\n            number = {t_s:.6f}\n            mark = "{_quoted(", ".join(texts))}"\n'
+            f"        points [{number}]:\n            number = {t_s:.6f}\n"
+            f'            mark = "{_quoted(", ".join(texts))}"\n'
             for number, (t_s, texts) in enumerate(at.items(), start=1)
         )
         tiers.append(("TextTier", name, f"        points: size = {len(at)}\n{body}"))

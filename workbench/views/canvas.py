@@ -1,7 +1,9 @@
 """The empty picture of a recording: figures, glyphs and their sources, built once and then only filled.
 
-From top to bottom: script, user, agent, agent text, events, mini-map. All but the mini-map share one
-range, whose name the player watches; every figure has a playhead that the player moves.
+From top to bottom: the user's lane with the script above its waveform, the agent's with its text, events,
+and a mini-map. All but the mini-map share one range, whose name the player watches; every figure has a
+playhead that the player moves. Figures, axes and renderers are kept few: each costs the server and the
+browser some milliseconds whenever somebody opens a case.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from bokeh.models import (
     GlyphRenderer,
     HoverTool,
     Image,
+    Label,
     LinearColorMapper,
     PanTool,
     Quad,
@@ -36,11 +39,15 @@ from bokeh.plotting import figure
 from workbench.views.detail import CHANNELS
 from workbench.views.theme import FONT, Theme
 
-TOP, BOTTOM = 1.04, -1.36
-"""A lane's waveform lies in [-1, 1]; the strips of spans lie below it."""
+TOP, BOTTOM = 1.06, -1.36
+"""A lane's waveform lies in [-1, 1]; the strips of spans lie below it, the strip of words above."""
+
+WORDS = (1.12, 1.6)
+_BAND_ALPHA = 0.45
+_STRIPS = {"user": "segments", "agent": "said"}
 
 _COUNT = itertools.count()
-_BORDERS = {"min_border_left": 62, "min_border_right": 12, "min_border_top": 2, "min_border_bottom": 2}
+_BORDERS = {"min_border_left": 4, "min_border_right": 12, "min_border_top": 2, "min_border_bottom": 2}
 _SEEK = "window.dispatchEvent(new CustomEvent('wb-seek', {detail: {id: range.name, t: cb_obj.x}}))"
 _SOURCES = {
     "segments": ("left", "right", "what", "colour"),
@@ -82,30 +89,38 @@ class Canvas:
         self.heads: list[str] = []
         self.waves: dict[str, GlyphRenderer] = {}
         self.images: dict[str, GlyphRenderer] = {}
-        rows = [self._boxes("segments", "script"), *(self._wave(channel) for channel in CHANNELS)]
-        rows += [self._boxes("said", "agent text"), self._events(), self._minimap()]
+        self.bands: list[Quad] = []
+        rows = [*(self._wave(channel) for channel in CHANNELS), self._events(), self._minimap()]
         self.layout = column(*rows, sizing_mode="stretch_width", spacing=0)
+
+    def show_spectrogram(self, on: bool) -> None:
+        """Spectrograms in place of waveforms; of the window only the edges stay, so as not to tint them."""
+        for channel in CHANNELS:
+            self.waves[channel].visible, self.images[channel].visible = not on, on
+        for band in self.bands:
+            band.fill_alpha = 0.0 if on else _BAND_ALPHA
 
     def colour(self, channel: str) -> str:
         return self.theme.user if channel == "user" else self.theme.agent
 
     def _figure(self, height: int, label: str, x_range: Range1d, y_range: tuple[float, float]) -> figure:
+        theme, axes = self.theme, {"y_axis_location": None} | ({} if label == "events" else {"x_axis_location": None})
         made = figure(
             height=height, sizing_mode="stretch_width", x_range=x_range, y_range=Range1d(*y_range), tools="",
-            toolbar_location=None, lod_timeout=50, lod_threshold=None, **_BORDERS,
+            toolbar_location=None, lod_timeout=50, lod_threshold=None, **_BORDERS, **axes,
         )  # fmt: skip
-        theme = self.theme
         made.background_fill_color = made.border_fill_color = None
         made.outline_line_color = made.xgrid.grid_line_color = theme.grid
-        made.ygrid.visible = made.xaxis.visible = False
-        axis = made.yaxis[0]
-        axis.axis_label, axis.axis_label_text_color, axis.axis_label_text_font = label, theme.muted, FONT
-        axis.axis_label_text_font_size, axis.axis_label_text_font_style = "12px", "normal"
-        axis.axis_label_orientation, axis.ticker, axis.axis_line_color = "horizontal", [], None
+        made.center = [grid for grid in made.xgrid if label != "whole"]  # no lines across the waveforms
         name = f"{self.name}-head{len(self.heads)}"
         head = Span(location=0, dimension="height", line_color=theme.ink, line_width=1.5, level="overlay", name=name)
         made.add_layout(head)
         self.heads.append(name)
+        if label in CHANNELS:
+            made.add_layout(
+                Label(x=5, y=92, x_units="screen", y_units="screen", text=label, text_color=theme.muted, text_font=FONT,
+                      text_font_size="11px", background_fill_color=theme.paper, background_fill_alpha=0.7)
+            )  # fmt: skip
         made.js_on_event("tap", CustomJS(args={"range": self.range}, code=_SEEK))
         return made
 
@@ -128,25 +143,16 @@ class Canvas:
         style = {"text_color": self.theme.ink, "text_font": value(FONT), "text_font_size": "11px", "x_offset": 4}
         self._add(made, source, Text(x="x", y=y, text=text, **(style | options)))
 
-    def _boxes(self, source: str, label: str) -> figure:
-        made = self._lane(30, label)
-        paint = {"fill_color": "colour", "fill_alpha": 0.22, "line_color": "colour", "line_alpha": 0.7}
-        boxes = self._add(made, source, Quad(left="left", right="right", top=0.92, bottom=0.08, **paint))
-        self._text(made, f"{source}_labels", "label", 0.5, text_baseline="middle")
-        self._hover(made, boxes, "what")
-        return made
-
     def _wave(self, channel: str) -> figure:
-        theme = self.theme
-        made = self._lane(118, channel, (BOTTOM, TOP))
-        across = {"left": "left", "right": "right", "top": TOP, "bottom": BOTTOM}
-        band = Quad(**across, fill_color=theme.window, fill_alpha=0.45, line_color=None)
-        self._add(made, "windows", band, level="underlay")
+        theme, strip = self.theme, _STRIPS[channel]
+        made = self._lane(144, channel, (BOTTOM, WORDS[1] + 0.04))
         mapper = LinearColorMapper(palette=cividis(256), low=0, high=255)
         picture = Image(image="image", x="x", y=-1.0, dw="dw", dh=2.0, color_mapper=mapper)
         self.images[channel] = self._add(made, f"{channel}_image", picture, visible=False)
-        # The window's edges are seen over a spectrogram too.
-        self._add(made, "windows", Quad(**across, fill_color=None, line_color=theme.limit, line_alpha=0.7))
+        across = {"left": "left", "right": "right", "top": TOP, "bottom": BOTTOM}
+        band = Quad(**across, fill_color=theme.window, fill_alpha=_BAND_ALPHA, line_color=theme.limit, line_alpha=0.6)
+        self._add(made, "windows", band)  # over a spectrogram, under a waveform
+        self.bands.append(band)
         area = VArea(x="x", y1="low", y2="high", fill_color=self.colour(channel))
         self.waves[channel] = self._add(made, f"{channel}_wave", area)
         boxes = Quad(left="left", right="right", top="top", bottom="bottom", fill_color="colour", line_color=None)
@@ -155,6 +161,10 @@ class Canvas:
         seen = Quad(**place, fill_color=theme.ink, fill_alpha=0.12, line_color=theme.ink, line_alpha=0.3)
         hidden = Quad(**place, fill_alpha=0, line_alpha=0)
         self._hover(made, self._add(made, f"{channel}_words", hidden, hover_glyph=seen), "text")
+        paint = {"fill_color": "colour", "fill_alpha": 0.22, "line_color": "colour", "line_alpha": 0.7}
+        words = Quad(left="left", right="right", bottom=WORDS[0], top=WORDS[1], **paint)
+        self._hover(made, self._add(made, strip, words), "what")
+        self._text(made, f"{strip}_labels", "label", sum(WORDS) / 2, text_baseline="middle")
         down = {"x0": "x", "x1": "x", "y0": TOP, "y1": BOTTOM}
         self._add(made, "cues", Segment(**down, line_color=theme.muted, line_dash="dotted"))
         if channel == "agent":
@@ -166,10 +176,10 @@ class Canvas:
 
     def _events(self) -> figure:
         theme = self.theme
-        made = self._lane(58, "events")
-        mark = Scatter(x="x", y=0.72, size=9, marker="inverted_triangle", fill_color=theme.muted, line_color=None)
+        made = self._lane(50, "events")
+        mark = Scatter(x="x", y=0.6, size=9, marker="inverted_triangle", fill_color=theme.muted, line_color=None)
         self._hover(made, self._add(made, "events", mark), "text")
-        self._text(made, "event_labels", "label", 0.72, x_offset=8, text_color=theme.muted, text_baseline="middle")
+        self._text(made, "event_labels", "label", 0.6, x_offset=8, text_color=theme.muted, text_baseline="middle")
         axis = made.xaxis[0]
         axis.visible, axis.minor_tick_line_color = True, None
         axis.axis_line_color = axis.major_tick_line_color = theme.muted
@@ -180,7 +190,6 @@ class Canvas:
     def _minimap(self) -> figure:
         theme = self.theme
         made = self._figure(46, "whole", self.whole, (-1, 3))
-        made.xgrid.visible = False
         band = Quad(left="left", right="right", top=3, bottom=-1, fill_color=theme.window, line_color=None)
         self._add(made, "windows", band)
         for channel in CHANNELS:

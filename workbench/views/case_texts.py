@@ -40,7 +40,7 @@ def head(detail: Detail, position: int | None, total: int) -> str:
 
 
 def note(text: str) -> str:
-    return f'<div class="wb-muted" style="padding-left: 62px; font-size: 12px">{esc(text)}</div>' if text else ""
+    return f'<div class="wb-muted" style="padding-left: 6px; font-size: 12px">{esc(text)}</div>' if text else ""
 
 
 def beside(detail: Detail, store: Store, words: str = "") -> str:

@@ -224,7 +224,13 @@ def strip(rows: pd.DataFrame, by: str) -> str:
     whole, split = fl.pass_rates(rows, ["run"]), fl.pass_rates(rows, list(dict.fromkeys(("run", by))))
     names = sorted(split[by].unique())
     out = [
-        "".join(["<tr><th></th><th>all</th>", *(f'<th scope="col">{esc(name, 30)}</th>' for name in names), "</tr>"])
+        "".join(
+            [
+                "<tr><th></th><th>all</th>",
+                *(f'<th scope="col">{esc(name, 30).replace("_", "_<wbr>")}</th>' for name in names),
+                "</tr>",
+            ]
+        )
     ]
     for _, run in whole.head(_RUNS_IN_STRIP).iterrows():
         own = split[split["run"] == run["run"]].set_index(by)

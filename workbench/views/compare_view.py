@@ -18,7 +18,7 @@ from workbench.views.compare_texts import system_head, tests_table
 from workbench.views.components import RowsTable
 from workbench.views.detail import Detail, load_detail
 from workbench.views.look import TEXT_CSS, WIDGET_CSS
-from workbench.views.side_by_side import choose, load_tables, show_picker, watch_picker
+from workbench.views.side_by_side import choose, identity, load_tables, show_picker, watch_picker
 from workbench.views.stack_picture import Stack
 from workbench.views.texts import esc, plain
 from workbench.views.workspace import Workspace
@@ -93,7 +93,7 @@ class CompareView(Viewer):
         space = self.workspace
         choice = choose(space, MOST)
         runs = [space.store.runs[name] for name in choice.names]
-        state = (tuple((run.name, run.signature) for run in runs), space.rule, choice.told)
+        state = (tuple(map(identity, runs)), space.rule, choice.told)
         if state == self._compared:
             return
         self._compared = state
@@ -129,8 +129,8 @@ class CompareView(Viewer):
                 hits = [(frame[f"{rule}:{name}"] == better) & (base == worse) for name in self.names[1:]]
                 frame = frame[np.logical_or.reduce(hits)].reset_index(drop=True)
             self.differing = frame
-            cases = len(found.joined)
-            self.count.object = f"<h3>Cases on which they differ: {len(frame):,} of {cases:,} (a click opens one below; n and p walk)</h3>"
+            told = f"Cases on which they differ: {len(frame):,} of {len(found.joined):,}"
+            self.count.object = f"<h3>{told} (a click opens one below; n and p walk)</h3>"
         self.table.visible = self.count.visible = self.which.visible = found is not None
         self._page()
 
@@ -168,7 +168,7 @@ class CompareView(Viewer):
             space.event,
             space.align,
             space.rule,
-            tuple((name, runs[name].signature) for name in self.names),
+            tuple(identity(runs[name]) for name in self.names),
         )
         if state == self._stacked:
             return
@@ -236,16 +236,14 @@ class CompareView(Viewer):
             self.workspace.select((run, str(self.differing["case"].iloc[place]), ""))
 
     def _viewed(self) -> None:
-        view = self.player.viewport
-        if (
-            len(view) == 2
-            and view[0] < view[1]
-            and any(abs(a - b) > 1e-6 for a, b in zip(view, self.stack.span, strict=True))
-        ):
+        view = [float(each) for each in self.player.viewport]
+        if len(view) != 2 or view[0] >= view[1]:
+            return
+        if any(abs(a - b) > 1e-6 for a, b in zip(view, self.stack.span, strict=True)):
             with pn.io.hold():
-                self.stack.refill(float(view[0]), float(view[1]))
-            whole = all(abs(a - b) < 0.01 for a, b in zip(view, self.stack.whole, strict=True))
-            self.workspace.span = [] if whole else [float(each) for each in view]
+                self.stack.refill(*view)
+        whole = all(abs(a - b) < 0.01 for a, b in zip(view, self.stack.whole, strict=True))
+        self.workspace.span = [] if whole else view
 
     def step(self, by: int) -> None:
         """The next or previous case on which the runs differ."""
@@ -280,8 +278,8 @@ class CompareView(Viewer):
     def __panel__(self):
         lanes = [part for pair in zip(self.heads, self.panes, strict=True) for part in pair]
         bar = pn.Row(self.which, self.rule, self.align, margin=(0, 0, 6, 0))
-        return pn.Column(self.picker, self.told, self.tests, bar, self.count, self.table, self.title, self.player, *lanes,
-                         sizing_mode="stretch_width", margin=0)  # fmt: skip
+        head = (self.picker, self.told, self.tests, bar, self.count, self.table, self.title, self.player)
+        return pn.Column(*head, *lanes, sizing_mode="stretch_width", margin=0)
 
 
 def _joined(loaded: dict) -> Comparison:

@@ -79,8 +79,9 @@ def export_case(store: Store, key: Key, out: Path) -> Path:
     ------
     InputError : there is no such row.
     """
+    text = case_page(store, key)
     page = out if out.suffix.lower() == ".html" else out / f"{page_name(key)}.html"
-    write_text(page, case_page(store, key))
+    write_text(page, text)
     return page
 
 
@@ -96,9 +97,13 @@ def export_bundle(
     if not keys:
         raise InputError("No case is chosen, so there is nothing to export.")
     several = len({key[0] for key in keys}) > 1
+    names: dict[Key, str] = {}
+    for key in keys:
+        name = page_name(key, with_run=several)
+        names[key] = f"{name}_{len(names)}" if name in names.values() else name  # 'a.b' and 'a_b' are two cases
 
     def write(key: Key) -> dict[str, Any]:
-        detail, name = _detail(store, key), page_name(key, with_run=several)
+        detail, name = _detail(store, key), names[key]
         files = {}
         for side in ("both", *CHANNELS):
             sound = ogg(detail, side)
@@ -128,7 +133,8 @@ def export_bundle(
 def page_name(key: Key, *, with_run: bool = False) -> str:
     """A file name from ids; everything that is not plainly safe becomes '_'."""
     parts = [part for part in ((key[0] if with_run else ""), key[1], key[2]) if part]
-    return "".join(sign if sign.isalnum() or sign in "-_+" else "_" for sign in "__".join(parts))[:150]
+    safe = (sign if sign.isascii() and (sign.isalnum() or sign in "-_+") else "_" for sign in "__".join(parts))
+    return "".join(safe)[:150]
 
 
 def ogg(detail: Detail, side: str) -> bytes | None:
@@ -210,7 +216,8 @@ def _people(people: list) -> str:
 
 def _css() -> str:
     def of(theme: Theme) -> str:
-        return f"{variables(theme)} --wb-window: {theme.window}; --wb-moment: {theme.series[3]}; color-scheme: {theme.name};"
+        more = f"--wb-window: {theme.window}; --wb-moment: {theme.series[3]}; color-scheme: {theme.name};"
+        return f"{variables(theme)} {more}"
 
     return f":root {{ {of(LIGHT)} }} :root[data-theme=dark] {{ {of(DARK)} }}\n{css('text').replace(':host', 'body')}\n"
 

@@ -9,6 +9,7 @@ import typer
 
 from workbench.errors import InputError
 from workbench.progress import meter
+from workbench.runs import META
 from workbench.views import annotation_files
 from workbench.views.export import export_bundle, export_case
 from workbench.views.store import Store, key_of
@@ -24,9 +25,11 @@ def export(
     ] = False,
 ) -> None:
     """Write cases as pages that play without a server: one as a single file, several with an index."""
+    if not (run / META).exists():
+        raise InputError(
+            f"{run} holds no {META}, so it is not a run; give the folder that `workbench run --out` wrote."
+        )
     store = Store([run])
-    if not store.runs:
-        raise InputError(f"{run} holds no run.json, so it is not a run.")
     name, frame = next(iter(store.runs)), store.frame
     if not (case or failed or annotated):
         raise InputError("Say what to export: --case ID, --failed or --annotations.")

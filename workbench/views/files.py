@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import re
+import weakref
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,6 +31,9 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+ -]{0,199}")
 
 STORES: dict[str, Store] = {}
 """Stores whose runs are served by this process, by token."""
+
+_MOUNTED: weakref.WeakSet = weakref.WeakSet()
+"""Application contexts whose server has the route; finding the server walks the heap, so once is enough."""
 
 
 def safe_path(folder: Path, relative: str) -> Path:
@@ -114,12 +118,15 @@ def mount(store: Store, document: Any = None) -> bool:
     context = getattr(context, "application_context", None)
     if context is None:
         return False
+    if context in _MOUNTED:
+        return True
     server = _server_of(context)
     if server is None:
         return False
     if not getattr(server, "_workbench_files", False):
         server.add_handlers(r".*", patterns(getattr(server, "prefix", "") or ""))
         server._workbench_files = True
+    _MOUNTED.add(context)
     return True
 
 

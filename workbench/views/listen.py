@@ -302,12 +302,13 @@ def _words(run: Run, record: EpisodeRecord) -> str:
     for pieces in items.values():
         lines.append((pieces[0].t_s, "agent", "".join(piece.text for piece in pieces).strip()))
     rows = "".join(
-        f'<tr class="wb-{who}"><td>{at:.2f} s</td><td>{who}</td><td>{esc(text)}</td></tr>'
+        f"<span>{at:.2f} s</span><span>{who}</span><div>{esc(text)}</div>"
         for at, who, text in sorted(lines, key=lambda line: line[0])
     )
     silent = "" if record.transcript is not None else '<p class="wb-note">The agent gives no text of what it says.</p>'
     prompt = record.system_prompt or "(no system prompt)"
     return (
-        f'<table class="wb-said"><tbody>{rows}</tbody></table>{silent}'
+        # Not a table: Jupyter and nbconvert have styles of their own for those.
+        f'<div class="wb-said">{rows}</div>{silent}'
         f'<details><summary>system prompt</summary><div class="wb-prompt">{esc(prompt)}</div></details>'
     )

@@ -60,7 +60,8 @@ def calibration_table(found: Gathered) -> str:
     matrix = found.calibration.matrix
     kinds = found.calibration.kinds
     heads = "".join(
-        f'<th title="{esc(kinds[name])}">{esc(name, 40)}<br><span class="wb-muted">{esc(_kind(kinds[name]))}</span></th>'
+        f'<th title="{esc(kinds[name])}">{esc(name, 40)}<br>'
+        f'<span class="wb-muted">{esc(_kind(kinds[name]))}</span></th>'
         for name in found.names
     )
     lines = []
@@ -75,8 +76,8 @@ def calibration_table(found: Gathered) -> str:
     )
     odd = table_of(found.calibration.exceptions, found.names)
     exceptions = (
-        f"<h3>Exceptions: {len(found.calibration.exceptions)} cases depart from what their reference agent should show</h3>"
-        + _plain(odd)
+        f"<h3>Exceptions: {len(found.calibration.exceptions)} cases depart from what their reference agent should "
+        f"show</h3>{_plain(odd)}"
         if odd
         else '<p class="wb-muted">No case departs from what its reference agent should show.</p>'
         if any(kind.startswith("reference") for kind in kinds.values())

@@ -22,7 +22,7 @@ from workbench.views.choosers import RunPicker
 from workbench.views.look import TEXT_CSS, WIDGET_CSS
 from workbench.views.overview_texts import calibration_table, configuration_table, figures_table, judged_tables
 from workbench.views.pictures import as_figure
-from workbench.views.side_by_side import choose, folders, show_picker, watch_picker
+from workbench.views.side_by_side import choose, folders, identity, show_picker, watch_picker
 from workbench.views.texts import esc
 from workbench.views.workspace import Workspace
 
@@ -69,8 +69,10 @@ class OverviewView(Viewer):
         super().__init__(workspace=workspace, **params)
         self.picker = RunPicker(most=MOST_RUNS, colours=list(workspace.look.series), baseline=False,
                                 sizing_mode="stretch_width", margin=(0, 0, 8, 0))  # fmt: skip
-        self.sections = pn.widgets.RadioButtonGroup(options={"…": ""}, orientation="vertical", width=214, margin=0,
-                                                    stylesheets=[WIDGET_CSS, ".bk-btn { text-align: left; }"])  # fmt: skip
+        css = [WIDGET_CSS, ".bk-btn { text-align: left; }"]
+        self.sections = pn.widgets.RadioButtonGroup(
+            options={"…": ""}, orientation="vertical", width=214, margin=0, stylesheets=css
+        )
         self.told, self.text = (
             pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 8, 0), stylesheets=[TEXT_CSS]) for _ in range(2)
         )
@@ -94,10 +96,7 @@ class OverviewView(Viewer):
         space = self.workspace
         choice = choose(space, MOST_RUNS)
         runs = [space.store.runs[name] for name in choice.names]
-        # What judges say is part of the overview, so the whole signature counts, annotations excepted.
-        key = tuple(
-            (str(run.folder), tuple(each for each in run.signature if each[0] != "annotations.jsonl")) for run in runs
-        )
+        key = tuple(map(identity, runs))
         if (key, choice.told) == self._key:
             return
         self._key = (key, choice.told)

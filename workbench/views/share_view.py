@@ -77,8 +77,8 @@ class ShareView(Viewer):
             there = space.store.position(space.key) is not None
             name = f"{space.case} {space.event}".strip()
             self.case.object = (
-                f"<h3>This case: {esc(name)} in {esc(space.run)}</h3><div class='wb-muted'>One HTML file with sound, picture, "
-                "verdict, judges, prompt and annotations. It plays without a server or a network.</div>"
+                f"<h3>This case: {esc(name)} in {esc(space.run)}</h3><div class='wb-muted'>One HTML file with sound, "
+                "picture, verdict, judges, prompt and annotations. It plays without a server or a network.</div>"
                 if there else "<h3>This case</h3><div class='wb-muted'>No case is chosen; open one in Cases.</div>"
             )  # fmt: skip
             self.page.disabled = self.labels.disabled = not there
@@ -88,8 +88,8 @@ class ShareView(Viewer):
             )
             count = len(space.rows)
             self.rows.object = (
-                f"<h3>The {count:,} filtered rows of Cases</h3><div class='wb-muted'>A zip with index.html, a page a case and "
-                f"audio files. {self._limit(count)}</div>"
+                f"<h3>The {count:,} filtered rows of Cases</h3><div class='wb-muted'>A zip with index.html, a page a "
+                f"case and audio files. {self._limit(count)}</div>"
             )
             self.prepare.disabled = not 0 < count <= MOST_CASES
             if self._zip and self._zip_of != self.keys_of_rows():
@@ -102,15 +102,15 @@ class ShareView(Viewer):
             self.table.filename, self.all_labels.filename = "annotations.csv", "annotations.zip"
             self.people.object = (
                 "<h3>What people said</h3><div class='wb-muted'>"
-                + ("The CSV's columns case, label and annotator are what <code>workbench judge-check --human</code> reads."
-                   if runs else "No case has been annotated yet; the form stands below the player of a case.")
+                + ("The CSV's columns case, label and annotator are what <code>workbench judge-check --human</code> "
+                   "reads." if runs else "No case has been annotated yet; the form stands below the player of a case.")
                 + "</div>"
             )  # fmt: skip
 
     def _link(self) -> None:
         space = self.workspace
-        options = {"this case": "case", "the filtered table": "cases", "the comparison": "compare", "the sweep": "sweep",
-                   "the overview": "overview"}  # fmt: skip
+        options = {"this case": "case", "the filtered table": "cases", "the comparison": "compare",
+                   "the sweep": "sweep", "the overview": "overview"}  # fmt: skip
         if self.of.options != options:
             self.of.param.update(options=options, value="case" if space.case else "cases")
         query = dict(part.partition("=")[::2] for part in links.to_query(space).lstrip("?").split("&") if part)
@@ -122,7 +122,8 @@ class ShareView(Viewer):
     def _limit(self, count: int) -> str:
         if count <= MOST_CASES:
             return ""
-        return f"At most {MOST_CASES} here: narrow the filters, or use <code>workbench export RUN --failed --out FOLDER</code>."
+        command = "<code>workbench export RUN --failed --out FOLDER</code>"
+        return f"At most {MOST_CASES} here: narrow the filters, or use {command}."
 
     # -- making files --------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from workbench.errors import InputError
 from workbench.files import sha256_of
 from workbench.scoring import MEASUREMENTS, VERDICTS
 from workbench.version import SCORER
+from workbench.views import annotations
 from workbench.views.choosers import RunPicker
 from workbench.views.run_rows import RunRows
 from workbench.views.store import Store
@@ -49,6 +50,11 @@ _kept: OrderedDict[tuple, Tables] = OrderedDict()
 _lock = Lock()
 
 
+def identity(run: RunRows) -> tuple:
+    """Changes whenever verdicts, judges or recordings of the run change; not when somebody annotates."""
+    return str(run.folder), tuple(each for each in run.signature if each[0] != annotations.NAME)
+
+
 def is_scored(run: RunRows) -> bool:
     return run.score.get("scorer") == SCORER
 
@@ -64,7 +70,7 @@ def load_tables(run: RunRows) -> Tables:
         raise InputError(f"{run.name} has not been scored; `workbench score` does it.")
     if not is_scored(run):
         raise InputError(f"{run.name} was scored by another version of the scorer; run `workbench score` again.")
-    key = (str(run.folder), run.signature)
+    key = identity(run)
     with _lock:
         if key in _kept:
             _kept.move_to_end(key)

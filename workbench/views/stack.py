@@ -10,7 +10,7 @@ def holoviews() -> Any:
 
     if hv.Store.current_backend != "bokeh":
         # Not hv.extension: in a notebook it would write scripts from a CDN into the cell's output.
-        import holoviews.plotting.bokeh  # noqa: F401  (registers the backend)
+        import holoviews.plotting.bokeh  # registers it
 
         hv.Store.set_current_backend("bokeh")
     return hv

@@ -47,9 +47,9 @@ class Lane:
         self.theme, self.head = theme, f"{name}-head"
         self.sources = {key: ColumnDataSource({each: [] for each in columns}) for key, columns in _COLUMNS.items()}
         made = figure(
-            height=HEIGHT_PX + (22 if last else 0), sizing_mode="stretch_width", x_range=x_range, y_range=Range1d(-1.4, 3.4),
-            tools="", toolbar_location=None, lod_timeout=50, lod_threshold=None, min_border_left=62, min_border_right=12,
-            min_border_top=2, min_border_bottom=2,
+            height=HEIGHT_PX + (22 if last else 0), sizing_mode="stretch_width", x_range=x_range,
+            y_range=Range1d(-1.4, 3.4), tools="", toolbar_location=None, lod_timeout=50, lod_threshold=None,
+            min_border_left=62, min_border_right=12, min_border_top=2, min_border_bottom=2,
         )  # fmt: skip
         made.background_fill_color = made.border_fill_color = None
         made.outline_line_color = made.xgrid.grid_line_color = theme.grid

@@ -27,8 +27,8 @@ class HeatMaps:
         made.grid.visible = False
         cells = made.rect("x", "y", 0.98, 0.94, source=self.source, line_color="edge", line_width="width",
                           fill_color={"field": "value", "transform": self.mapper})  # fmt: skip
-        made.text("x", "y", "text", source=self.source, text_color="ink", text_align="center", text_font={"value": FONT},
-                  text_baseline="middle", text_font_size="11px")  # fmt: skip
+        made.text("x", "y", "text", source=self.source, text_color="ink", text_align="center", text_baseline="middle",
+                  text_font={"value": FONT}, text_font_size="11px")  # fmt: skip
         made.add_tools(HoverTool(renderers=[cells], tooltips="@run, @there: @value{0.0 %}"))
         made.xaxis.group_label_orientation, made.xaxis.major_label_text_font_size = 0, "11px"
         made.xaxis.group_text_color, made.xaxis.group_text_font, made.xaxis.separator_line_color = theme.ink, FONT, None
@@ -64,7 +64,7 @@ class HeatMaps:
         self.figure.height = 84 + 26 * len(ys)
         self.source.data = columns
         self.figure.xaxis.axis_label, self.figure.yaxis.axis_label = x, y
-        self.figure.title.text = f"{score} by {x} and {y}, in percent; others as set (red frame: now, dark: default)"
+        self.figure.title.text = f"{score} by {x} and {y}, in percent; others as set (red frame: now, thin frame: default)"
 
 
 class Ranking:
@@ -78,8 +78,9 @@ class Ranking:
         made.ygrid.grid_line_color = None
         made.add_layout(Span(location=0, dimension="height", line_color=theme.muted, line_dash="dotted"))
         made.segment("was", "run", "now", "run", source=self.source, line_color="colour", line_width=3, line_alpha=0.6)
-        was = made.scatter("was", "run", source=self.source, size=11, marker="marker", fill_color=None, line_color="colour", line_width=2)  # fmt: skip
-        now = made.scatter("now", "run", source=self.source, size=11, marker="marker", color="colour")
+        marks = {"source": self.source, "size": 11, "marker": "marker", "line_color": "colour"}
+        was = made.scatter("was", "run", fill_color=None, line_width=2, **marks)
+        now = made.scatter("now", "run", fill_color="colour", **marks)
         made.add_tools(HoverTool(renderers=[was, now], tooltips="@run: @text"))
         made.xaxis.axis_label = "percent"
         self.figure = made
@@ -94,7 +95,7 @@ class Ranking:
             "run": list(names), "was": (100 * was).tolist(), "now": (100 * now).tolist(),
             "colour": [self.theme.run_colour(at) for at in range(len(names))],
             "marker": [MARKERS[at % len(MARKERS)] for at in range(len(names))],
-            "text": [f"{shown(before)} at the default, {shown(after)} now" for before, after in zip(was, now, strict=True)],
+            "text": [f"{shown(a)} at the default, {shown(b)} now" for a, b in zip(was, now, strict=True)],
         }  # fmt: skip
         self.figure.title.text = f"Ranking by {score}: at the default (hollow) and now (filled)"
 

@@ -15,10 +15,11 @@ from workbench.views.choosers import RunPicker, Sliders
 from workbench.views.components import RowsTable
 from workbench.views.look import TEXT_CSS, WIDGET_CSS
 from workbench.views.pictures import tau_histogram
-from workbench.views.redecide import Answer, Redecide, bounds, ranks, shown
-from workbench.views.side_by_side import choose, load_tables, show_picker, watch_picker
+from workbench.views.redecide import Answer, Redecide
+from workbench.views.side_by_side import choose, identity, load_tables, show_picker, watch_picker
 from workbench.views.store import key_of
 from workbench.views.sweep_pictures import HeatMaps, Ranking
+from workbench.views.sweep_texts import rank_table, slider
 from workbench.views.texts import esc, plain
 from workbench.views.workspace import Workspace
 
@@ -53,8 +54,10 @@ class SweepView(Viewer):
         )
         self.maps, self.ranking = HeatMaps(theme), Ranking(theme)
         self.grid_tau = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
-        self.grid_box = pn.Card(self.grid_tau, title="Rankings over the whole preset", collapsed=True, hide_header=False,
-                                sizing_mode="stretch_width", margin=(0, 0, 8, 0), stylesheets=[WIDGET_CSS])  # fmt: skip
+        self.grid_box = pn.Card(
+            self.grid_tau, title="Rankings over the whole preset", collapsed=True, sizing_mode="stretch_width",
+            margin=(0, 0, 8, 0), stylesheets=[WIDGET_CSS],
+        )  # fmt: skip
         self.table = RowsTable(size=12, sizing_mode="stretch_width", empty="No verdict differs from the default.",
                                stylesheets=[".holder { max-height: 380px; min-height: 90px; }"])  # fmt: skip
         self.engine: Redecide | None = None
@@ -104,7 +107,7 @@ class SweepView(Viewer):
         space = self.workspace
         choice = choose(space, MOST_RUNS)
         runs = [space.store.runs[name] for name in choice.names]
-        state = (tuple((run.name, run.signature) for run in runs), space.rule, space.version, choice.told)
+        state = (tuple(map(identity, runs)), space.rule, space.version, choice.told)
         if state == self._prepared:
             return
         self._prepared = state
@@ -162,46 +165,12 @@ class SweepView(Viewer):
         x, y = self.across.value, self.up.value
         if x == y:
             y = next(name for name in [*engine.benchmark.decider.preset, *engine.benchmark.defaults, x] if name != x)
-        self.maps.fill(engine.grid(settings, x, y, self.map_of.value), engine.names, {x: engine.axis(x), y: engine.axis(y)},
-                       full, engine.benchmark.defaults, self.map_of.value)  # fmt: skip
+        grid, axes = engine.grid(settings, x, y, self.map_of.value), {x: engine.axis(x), y: engine.axis(y)}
+        self.maps.fill(grid, engine.names, axes, full, engine.benchmark.defaults, self.map_of.value)
         self.ranking.fill(engine.names, engine.base[score][0], answer.scores[score], score)
-        self.ranks.object = self._rank_table(answer, score)
+        self.ranks.object = rank_table(engine, answer, score, settings)
         self._list_flips(answer)
-        self.sliders.sliders = [_slider(engine.benchmark, name, full[name]) for name in engine.benchmark.defaults]
-
-    def _rank_table(self, answer: Answer, score: str) -> str:
-        engine = self.engine
-        before, now = ranks(engine.base[score][0]), ranks(answer.scores[score])
-        heads = "".join(f"<th>{esc(name)}</th>" for name in engine.score_names)
-        lines = []
-        for at in sorted(range(len(engine.names)), key=lambda at: now[at]):
-            moved = before[at] - now[at]
-            arrow = f"▲{moved}" if moved > 0 else f"▼{-moved}" if moved < 0 else ""
-            cells = []
-            for name in engine.score_names:
-                value, change = answer.scores[name][at], answer.scores[name][at] - engine.base[name][0][at]
-                aside = f' <span class="wb-muted">({100 * change:+.1f})</span>' if abs(change) > 5e-4 else ""
-                cells.append(f"<td>{shown(value)}{aside}</td>")
-            turned = len(answer.flips[engine.names[at]])
-            lines.append(
-                f'<tr><th scope="row" title="{esc(engine.names[at])}">{now[at]} {arrow} {esc(engine.names[at], 40)}</th>'
-                f"{''.join(cells)}<td>{turned or '–'}</td></tr>"
-            )
-        moved = (
-            ", ".join(f"{name} {value:g}" for name, value in self.settings.items()) or "none; these are the defaults"
-        )
-        tau = (
-            "not defined, since all runs tie at the default or now"
-            if math.isnan(answer.tau)
-            else f"{answer.tau:.2f} (1: the same order, −1: reversed)"
-        )
-        rule = "strict variant" if engine.rule == "strict" else "rule as published"
-        return (
-            f'<div class="wb-wide"><table class="wb-strip"><tr><th scope="row">rank by {esc(score)}</th>{heads}'
-            f"<th>turned</th></tr>{''.join(lines)}</table></div>"
-            f'<div class="wb-muted">In percent of measured cases, {rule}; in brackets the change since the default. '
-            f"Moved: {esc(moved)}. Kendall's tau-b against the default ranking: {esc(tau)}.</div>"
-        )
+        self.sliders.sliders = [slider(engine.benchmark, name, full[name]) for name in engine.benchmark.defaults]
 
     def _whole_preset(self) -> None:
         """The preset's settings all at once, when somebody opens that part."""
@@ -293,10 +262,3 @@ class SweepView(Viewer):
 def _keys(name: str, frame) -> list:
     events = frame["event"].astype(str) if "event" in frame else [""] * len(frame)
     return [(name, case, event) for case, event in zip(frame["case"], events, strict=True)]
-
-
-def _slider(benchmark, name: str, value: float) -> dict[str, Any]:
-    low, high, step = bounds(benchmark, name)
-    unit = "ms" if name.endswith("_ms") else "s" if name.endswith("_s") else ""
-    return {"name": name, "value": value, "low": low, "high": max(high, value), "step": step, "unit": unit,
-            "usual": float(benchmark.defaults[name]), "ticks": list(benchmark.decider.preset.get(name, ()))}  # fmt: skip

@@ -17,7 +17,7 @@ from workbench.views.canvas import Canvas
 from workbench.views.detail import CHANNELS, Detail
 from workbench.views.theme import Theme
 
-WIDTH_PX = 780
+WIDTH_PX = 835
 """Assumed width of the plots when labels are cut to fit; the real one differs little at 1280 px."""
 
 _MARGIN = 0.15
@@ -98,9 +98,8 @@ class Waveform(param.Parameterized):
 
     def _draw_view(self, start: float, end: float) -> None:
         left, right = start - _MARGIN * (end - start), end + _MARGIN * (end - start)
+        self.canvas.show_spectrogram(self.spectrogram)
         for number, channel in enumerate(CHANNELS):
-            self.canvas.waves[channel].visible = not self.spectrogram
-            self.canvas.images[channel].visible = self.spectrogram
             if self.spectrogram:
                 self._put(f"{channel}_image", self._image(number, max(0.0, left), min(self.duration_s, right)))
             else:

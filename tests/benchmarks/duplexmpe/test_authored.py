@@ -1,6 +1,7 @@
 """Scenario pairs: every rule names what breaks it; the shipped set, its cases, and its variations."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -57,9 +58,15 @@ def changed(scenario, index=None, **changes):
         (lambda s: changed(s, first(s, "N2"), text="We need 3 of them (or so)."), "cannot be spoken"),
         (lambda s: changed(s, first(s, "N4_R"), speaker=s.turns[first(s, "N4_Q")].speaker), "another human"),
         (lambda s: changed(s, first(s, "N4_R"), label="N2"), "very next turn"),
-        (lambda s: changed(s, last_n2(s), text=None, explicit="One way.", implicit="Another way."), "only T and the turn"),
+        (
+            lambda s: changed(s, last_n2(s), text=None, explicit="One way.", implicit="Another way."),
+            "only T and the turn",
+        ),
         (lambda s: changed(s, attributes={**s.attributes, "device": "toaster"}), "not in attributes.yaml"),
-        (lambda s: changed(s, turns=[t.model_dump(exclude_none=True) for t in s.turns[: s.target + 1]]), "the last turn"),
+        (
+            lambda s: changed(s, turns=[t.model_dump(exclude_none=True) for t in s.turns[: s.target + 1]]),
+            "the last turn",
+        ),
     ],
 )
 def test_a_pair_that_breaks_a_rule_is_told_why(data, change, words):
@@ -124,7 +131,7 @@ def test_voices_are_clearly_different_and_always_the_same(data):
         chosen = voices_for(scenario, voices)
         assert chosen == voices_for(scenario, voices) and len(set(chosen.values())) == len(scenario.speakers) + 1
         steps = sorted(order.index(chosen[speaker].partition(":")[2]) for speaker in scenario.speakers)
-        assert all(b - a >= 2 for a, b in zip(steps, steps[1:], strict=False))
+        assert all(b - a >= 2 for a, b in pairwise(steps))
         used |= set(chosen.values())
     assert used == set(voices)
     some = next(iter(data.scenarios.values()))
@@ -150,8 +157,13 @@ def test_variations_keep_the_rules_and_name_their_source(data):
         assert all(slot.answer(value) for value in slot.values)
 
 
-@pytest.mark.parametrize("number, words", [(0, "zero"), (19, "nineteen"), (21, "twenty-one"), (100, "one hundred"),
-                                           (168, "one hundred and sixty-eight"), (2043, "two thousand and forty-three")])  # fmt: skip
+@pytest.mark.parametrize(
+    "number, words",
+    [
+        (0, "zero"), (19, "nineteen"), (21, "twenty-one"), (100, "one hundred"), (168, "one hundred and sixty-eight"),
+        (2043, "two thousand and forty-three"),
+    ],
+)  # fmt: skip
 def test_numbers_in_words(number, words):
     assert in_words(number) == words
 

@@ -95,7 +95,10 @@ class Server:
     def pair(self, asked, spoilt):
         turns = self.find(asked)
         target = next(turn["text"] for turn in turns if turn["label"] == "T")
-        return {"implicit": ("Well then, Aria, " if spoilt else "Speaker on the shelf ") + target.removeprefix("Aria, "), "before": ""}
+        return {
+            "implicit": ("Well then, Aria, " if spoilt else "Speaker on the shelf ") + target.removeprefix("Aria, "),
+            "before": "",
+        }
 
     def label(self, asked, spoilt):
         labels = [turn["label"] for turn in self.find(asked)]
@@ -146,7 +149,9 @@ def test_a_broken_rule_is_shown_to_the_model_again(server, tmp_path):
     server.spoil = lambda kind, number: kind in ("draft", "pair") and number == 1
     assert write(server, tmp_path / "a", limit=1).written == 1
     shown = [body["messages"][-1]["content"] for body in server.bodies if len(body["messages"]) > 2]
-    assert any("does not name Aria" in text for text in shown) and any("implicit T names Aria" in text for text in shown)
+    assert any("does not name Aria" in text for text in shown) and any(
+        "implicit T names Aria" in text for text in shown
+    )
 
 
 def test_a_server_that_gives_out_keeps_every_finished_step(server, tmp_path):

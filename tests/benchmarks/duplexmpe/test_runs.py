@@ -14,7 +14,7 @@ from workbench.analysis.report import gather
 from workbench.benchmarks.base import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.cases import AfterTurn, AtTime, AudioRef, Case, Cue, Ending
-from workbench.episodes import AgentInfo, Delivery, EpisodeRecord, Piece, PlayedCue, Sends
+from workbench.episodes import AgentInfo, Delivery, EpisodeRecord, Piece, Sends
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.base import Item, NotJudgeable, Section
@@ -55,9 +55,9 @@ def runs(tmp_path_factory):
 def rates(run):
     verdicts = run.verdicts()
     shares = {}
-    for (metric, condition), part in verdicts.assign(
-        condition=verdicts["case"].str.rpartition("_")[2]
-    ).groupby(["metric", "condition"]):
+    for (metric, condition), part in verdicts.assign(condition=verdicts["case"].str.rpartition("_")[2]).groupby(
+        ["metric", "condition"]
+    ):
         decided = part[part["verdict"].isin(["pass", "fail"])]
         shares[metric, condition] = float((decided["verdict"] == "pass").mean()) if len(decided) else None
     return shares
@@ -117,7 +117,9 @@ def test_an_episode_that_failed_has_every_row_and_no_verdict(runs):
     case = next(iter(runs["oracle"].cases.values()))
     rows = MPE.unmeasured(case, "error: lost")
     frame = pd.DataFrame(rows)
-    assert len(frame) == len(case.cues) - 1 + 2 and set(MPE.verdicts(frame, MPE.defaults)["verdict"]) == {"unmeasurable"}
+    assert len(frame) == len(case.cues) - 1 + 2 and set(MPE.verdicts(frame, MPE.defaults)["verdict"]) == {
+        "unmeasurable"
+    }
 
 
 def test_judges_by_the_words(runs):
@@ -210,9 +212,11 @@ def test_the_wait_is_over_when_the_agent_has_been_silent_long_enough(turns):
     clips = {"a": np.full(12_000, 900, np.int16), "b": np.full(12_000, 901, np.int16)}
     ref = {"path": "x.wav", "sha256": "0" * 64, "samples": 12_000}
     wait = AfterTurn(max_wait_s=20, quiet_s=2.0, give_up_s=6.0, by_silence=True)
+    starts = (("a", AtTime(time_s=0)), ("b", wait))
     case = Case(
-        id="c", benchmark="t", conversation="c", stream="c", ending=Ending(tail_s=0.1, max_wait_s=0.1, continuous_s=0.1),
-        cues=tuple(Cue(id=n, text="", start=s, audio=AudioRef(**ref)) for n, s in (("a", AtTime(time_s=0)), ("b", wait))),
+        id="c", benchmark="t", conversation="c", stream="c",
+        ending=Ending(tail_s=0.1, max_wait_s=0.1, continuous_s=0.1),
+        cues=tuple(Cue(id=name, text="", start=start, audio=AudioRef(**ref)) for name, start in starts),
     )  # fmt: skip
     record = asyncio.run(run_episode(case, clips, lambda: Twice(turns), VirtualClock)).record
     assert record.cue("b").start_s - record.cue("a").end_s == pytest.approx(2.2 + 2.0, abs=0.05)
@@ -250,5 +254,3 @@ def test_the_rules_of_the_reader_on_the_shipped_set():
 def test_a_name_of_two_words_is_refused():
     with pytest.raises(InputError, match="one word"):
         factory("name-spotter", {"name": "Hey Aria"})()
-
-

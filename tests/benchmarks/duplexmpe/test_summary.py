@@ -154,7 +154,9 @@ def test_sweep_and_comparison_carry_several_rows_a_case():
     swept = sweep(BENCHMARK, {"one": one, "two": two}, {"onset_within_s": (0.5, 5.0)})
     assert swept.scores["fresh_onset"].tolist() == [[0.0, 0.0], [0.75, 0.5]]
     facts = {"fingerprint": "f", "scorer": "1", "thresholds": {}, "vad": {}}
-    both = compare({name: (f, BENCHMARK.verdicts(f, BENCHMARK.defaults), facts) for name, f in (("one", one), ("two", two))})
+    both = compare(
+        {name: (f, BENCHMARK.verdicts(f, BENCHMARK.defaults), facts) for name, f in (("one", one), ("two", two))}
+    )
     assert len(both.joined) == 40
     test = both.tests(resamples=200).iloc[0]
     assert (test.pairs, test.wins, test.losses) == (40, 8, 5)

@@ -105,7 +105,10 @@ def test_the_brief_threshold_moves_the_verdict(limit, verdict):
     ],
 )
 def test_silence_in_a_recording_that_ends_early(end_s, spans, verdict):
-    assert decide([{"label": "N2", "start_s": 10.0, "end_s": 12.0}], spans, end_s=end_s)[0, "silence"]["verdict"] == verdict
+    assert (
+        decide([{"label": "N2", "start_s": 10.0, "end_s": 12.0}], spans, end_s=end_s)[0, "silence"]["verdict"]
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +163,13 @@ def test_yield_in_a_recording_that_ends_early(end_s, spans, verdict):
 
 @pytest.mark.parametrize(
     "spans, verdict",
-    [([[11.0, 11.2]], "pass"), ([[14.9, 15.5]], "pass"), ([[15.0, 16.0]], "fail"), ([[9.0, 10.0]], "fail"), ([], "fail")],
+    [
+        ([[11.0, 11.2]], "pass"),
+        ([[14.9, 15.5]], "pass"),
+        ([[15.0, 16.0]], "fail"),
+        ([[9.0, 10.0]], "fail"),
+        ([], "fail"),
+    ],
 )
 def test_window_response(spans, verdict):
     assert decide([Q, R], spans)[0, "window_response"]["verdict"] == verdict
@@ -203,7 +212,9 @@ def test_a_spoilt_item_is_named_and_the_rest_is_answered(spoilt, words):
     good = {"id": "a", "turns": [T], "model_spans": [[13, 14]], "end_s": 60}
     rows, problems = decide_brought([good, spoilt, good | {"id": "c"}], {})
     assert len(problems) == 1 and words in problems[0] and problems[0].startswith("item 1")
-    assert [row["verdict"] for row in rows if row["id"] in ("a", "c") and "bad input" not in row["reason"]] == ["pass"] * 6
+    assert [row["verdict"] for row in rows if row["id"] in ("a", "c") and "bad input" not in row["reason"]] == [
+        "pass"
+    ] * 6
     assert all(row["verdict"] == "unmeasurable" for row in rows if "bad input" in row["reason"])
     json.dumps(rows, allow_nan=False)
 
@@ -216,7 +227,8 @@ def test_what_is_no_list_and_unknown_thresholds_are_refused():
 
 
 spans_strategy = st.lists(
-    st.tuples(st.integers(0, 599), st.integers(1, 60)).map(lambda pair: [pair[0] / 10, (pair[0] + pair[1]) / 10]), max_size=12
+    st.tuples(st.integers(0, 599), st.integers(1, 60)).map(lambda pair: [pair[0] / 10, (pair[0] + pair[1]) / 10]),
+    max_size=12,
 )
 
 

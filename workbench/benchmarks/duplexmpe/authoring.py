@@ -139,7 +139,9 @@ class Shelf:
         text = content_key(scenario.model_dump(), length=64)
         write_json(self.out / PROVENANCE / f"{scenario.id}.json", {"id": scenario.id, "text": text, **about})
         value = {"scenarios": [scenario.model_dump(exclude_none=True, mode="json")]}
-        write_text(self.out / f"{scenario.id}.yaml", yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110))
+        write_text(
+            self.out / f"{scenario.id}.yaml", yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
+        )
         self.scenarios[scenario.id] = scenario
 
     def summarise(self) -> None:

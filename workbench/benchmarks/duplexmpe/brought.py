@@ -120,8 +120,9 @@ def _answers(
     decided = verdicts(frame, values)
     out: list[list[dict]] = [[] for _ in streams]
     for row, verdict in zip(frame.to_dict("records"), decided.to_dict("records"), strict=True):
-        near = sp.touching(sp.merge(sp.clip(streams[row["stream"]].agent, 0, streams[row["stream"]].stop_s), merge_gap_s),
-                           row["w0_s"], row["w1_s"])  # fmt: skip
+        stream = streams[row["stream"]]
+        heard = sp.merge(sp.clip(stream.agent, 0, stream.stop_s), merge_gap_s)
+        near = sp.touching(heard, row["w0_s"], row["w1_s"])
         out[row["stream"]].append(
             {
                 "id": brought[row["stream"]].id,

@@ -83,7 +83,9 @@ def _target(scenario: Scenario, labels: list[str]) -> list[str]:
         faults.append("T is the last turn; conversation must follow.")
     found = bucket_of(index, len(labels))
     if scenario.bucket not in BUCKETS or found != scenario.bucket:
-        faults.append(f"T is turn {index} of {len(labels)}, which is bucket {found}, and {scenario.bucket} is assigned.")
+        faults.append(
+            f"T is turn {index} of {len(labels)}, which is bucket {found}, and {scenario.bucket} is assigned."
+        )
     return faults
 
 

@@ -157,7 +157,9 @@ def _silence(table, rows, limit):
 
 
 def _yield(table, rows, limit):
-    value = {name: table.values[name][rows] for name in ("release_s", "resume_s", "resume_end_s", "known_s", "window_s")}
+    value = {
+        name: table.values[name][rows] for name in ("release_s", "resume_s", "resume_end_s", "known_s", "window_s")
+    }
     within = limit["yield_within_s"]
     # Past a short turn's window only the moment of the limit itself counts.
     late = (within >= value["window_s"]) & (value["resume_s"] <= within) & (within < value["resume_end_s"])

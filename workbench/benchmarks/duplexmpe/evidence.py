@@ -101,10 +101,8 @@ def _onset(row, state, label, values):
     strict = row["metric"] == "fresh_onset"
     active = "the agent was already speaking as T ended"
     onset = row["onset_s"]
-    if onset is None or onset != onset:
-        heard = "no new onset after T"
-    else:
-        heard = f"the next onset came {onset:.2f} s after T"
+    none = onset is None or onset != onset
+    heard = "no new onset after T" if none else f"the next onset came {onset:.2f} s after T"
     if state == UNDECIDED:
         return (
             f"not measurable: the recording ends {row['known_s']:.2f} s after T, before the limit of {limit:g} s, "

@@ -49,7 +49,7 @@ ABOUT = {
     "each step.",
     "silence_by_label": "N1: Aria is mentioned, nothing is asked. N2: somebody or something else is addressed. N3: "
     "nobody is. Without a judge up to 1.0 s of speech counts as a brief acknowledgement.",
-    "silence_thresholds": "The duration rule is this workbench's own; if a ranking hangs on its threshold, it shows here.",
+    "silence_thresholds": "The duration rule is this workbench's own; a ranking that hangs on it shows here.",
     "by_bucket": "The quarter of the turn list in which the request stands.",
 }
 

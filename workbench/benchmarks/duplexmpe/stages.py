@@ -10,14 +10,16 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe.check import TURN_WORDS, TURNS, WORDS, scenario_faults, style_faults
+from workbench.benchmarks.duplexmpe.drafts import SAME_SHARE, Draft, Labelling, Rewrite, as_draft, clean, grams
 from workbench.cases import Record
 from workbench.construct.authors import Author, Request, Task, Work, Written, write_all
 from workbench.errors import InputError
@@ -27,37 +29,6 @@ from workbench.progress import meter
 from workbench.shipped import data_path
 
 ROUNDS = 3
-GRAM, SAME_SHARE = 5, 0.2
-"""Two conversations are the same when they share this much of the shorter one's runs of GRAM words."""
-_PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u2013": " -- ", "\u2014": " -- ", "\u2026": "..."})
-
-
-class DraftTurn(Record):
-    speaker: str = Field(description="first name")
-    label: au.Label = Field(description="the turn's label")
-    text: str = Field(description="what is said")
-
-
-class Draft(Record):
-    """The explicit conversation."""
-
-    speakers: tuple[str, ...] = Field(description="first names, in order of appearance")
-    turns: tuple[DraftTurn, ...] = Field(description="the turns in order")
-    gold: str = Field(description="the answer to T as one short sentence")
-    accept: tuple[str, ...] = Field(description="two to five phrasings that make an answer right")
-
-
-class Rewrite(Record):
-    """What is different in the implicit version."""
-
-    implicit: str = Field(description="the request without the name, with a cue")
-    before: str = Field(description="another wording of the turn just before it, or an empty string")
-
-
-class Labelling(Record):
-    """The labels that a second pass gives."""
-
-    labels: tuple[au.Label, ...] = Field(description="one label a turn, in order")
 
 
 class Desk:
@@ -70,11 +41,11 @@ class Desk:
         names = ("draft.md", "draft_request.md", "pair.md", "pair_request.md", "label.md", "again.md")
         self.prompts = {name: data_path("duplexmpe", "prompts", name).read_text(encoding="utf-8") for name in names}
         self.prompt_sha256 = content_key(self.prompts, length=64)
-        self.known = {scenario.id: _grams(scenario) for scenario in self.shipped}
+        self.known = {scenario.id: grams(scenario) for scenario in self.shipped}
 
     def learn(self, scenarios: Iterable[au.Scenario]) -> None:
         """Finished pairs that a new one must not repeat."""
-        self.known |= {scenario.id: _grams(scenario) for scenario in scenarios}
+        self.known |= {scenario.id: grams(scenario) for scenario in scenarios}
 
     def path(self, name: str, step: str) -> Path:
         return self.folder / f"{name}.{step}.json"
@@ -118,7 +89,7 @@ class Desk:
             "low": TURNS[0], "high": TURNS[1], "words_low": WORDS[0], "words_high": WORDS[1],
             "turn_low": TURN_WORDS[0], "turn_high": TURN_WORDS[1],
             "places": "; ".join(places),
-            "example": _as_draft(example).model_dump_json(indent=1),
+            "example": as_draft(example).model_dump_json(indent=1),
         }  # fmt: skip
         return self._request(name, "draft", values, {"attributes": attributes, "bucket": bucket})
 
@@ -137,7 +108,8 @@ class Desk:
         scenario = self.scenario(name)
         turns = [f"{i + 1}. {turn.speaker}: {turn.words(condition)}" for i, turn in enumerate(scenario.turns)]
         text = "\n".join(turns)
-        asked = f"Device: {scenario.attributes['device']}\n\n{fence(text, boundary_of(text))}\n\nLabel all {len(turns)} turns."
+        device, quoted = scenario.attributes["device"], fence(text, boundary_of(text))
+        asked = f"Device: {device}\n\n{quoted}\n\nLabel all {len(turns)} turns."
         messages = ({"role": "system", "content": self.prompts["label.md"].strip()}, {"role": "user", "content": asked})
         return Request(f"{name}.{condition}", messages, again=self.prompts["again.md"])
 
@@ -156,22 +128,22 @@ class Desk:
         attributes, bucket, _ = self.assigned(name)
         turns = []
         for turn in draft.turns:
-            text = _clean(turn.text)
+            text = clean(turn.text)
             if turn.label == "T":
                 stand_in = re.sub(rf"\b{au.NAME}\b", "assistant", text)
                 turns.append(au.Turn(speaker=turn.speaker, label="T", explicit=text, implicit=stand_in))
             else:
                 turns.append(au.Turn(speaker=turn.speaker, label=turn.label, text=text))
         return au.Scenario(
-            id=name, attributes=attributes, speakers=draft.speakers, bucket=bucket, gold=_clean(draft.gold),
-            accept=tuple(_clean(text) for text in draft.accept), turns=tuple(turns),
+            id=name, attributes=attributes, speakers=draft.speakers, bucket=bucket, gold=clean(draft.gold),
+            accept=tuple(clean(text) for text in draft.accept), turns=tuple(turns),
         )  # fmt: skip
 
     def paired(self, name: str, rewrite: Rewrite) -> au.Scenario:
         scenario = self.explicit(name, self.answer(name, "draft", Draft))
         turns, target = list(scenario.turns), scenario.target
-        turns[target] = turns[target].model_copy(update={"implicit": _clean(rewrite.implicit)})
-        before = _clean(rewrite.before)
+        turns[target] = turns[target].model_copy(update={"implicit": clean(rewrite.implicit)})
+        before = clean(rewrite.before)
         if before and before != turns[target - 1].text:
             old = turns[target - 1]
             turns[target - 1] = au.Turn(speaker=old.speaker, label=old.label, explicit=old.text, implicit=before)
@@ -192,7 +164,7 @@ class Desk:
         return faults or self._sameness(name, scenario)
 
     def _sameness(self, name: str, scenario: au.Scenario) -> list[str]:
-        mine = _grams(scenario)
+        mine = grams(scenario)
         for other, theirs in self.known.items():
             if other != name and len(mine & theirs) > SAME_SHARE * max(1, min(len(mine), len(theirs))):
                 return [f"it is too much like an existing conversation ({other}); write another one."]
@@ -230,8 +202,8 @@ class Desk:
     def provenance(self, name: str) -> dict[str, Any]:
         steps = {step: read_json(self.path(name, step))["provenance"] for step in STEPS}
         rejected = len(read_json(self.path(name, "rejected"))) if self.has(name, "rejected") else 0
-        model = steps["draft"].get("model")
-        return {"author": "chat", "model": model, "prompt_sha256": self.prompt_sha256, "rejected": rejected, "steps": steps}
+        about = {"author": "chat", "model": steps["draft"].get("model"), "prompt_sha256": self.prompt_sha256}
+        return {**about, "rejected": rejected, "steps": steps}
 
 
 STEPS = ("draft", "pair", *(f"{condition}.labels" for condition in au.CONDITIONS))
@@ -259,7 +231,7 @@ async def write_stages(
         stages = (
             ("draft", Draft, desk.draft, desk.draft_faults),
             ("pair", Rewrite, desk.pair, desk.pair_faults),
-            *((f"{c}.labels", Labelling, lambda name, c=c: desk.label(name, c), desk.label_faults) for c in au.CONDITIONS),
+            *((f"{c}.labels", Labelling, partial(desk.label, condition=c), desk.label_faults) for c in au.CONDITIONS),
         )
         refused = {}
         for step, kind, request, faults in stages:
@@ -301,20 +273,3 @@ async def _stage(
             make(), [Task(name, name) for name in names], work, concurrency=concurrency,
             done=lambda task: progress.step(),
         )  # fmt: skip
-
-
-def _as_draft(scenario: au.Scenario) -> Draft:
-    turns = tuple(
-        DraftTurn(speaker=turn.speaker, label=turn.label, text=turn.words("explicit")) for turn in scenario.turns
-    )
-    return Draft(speakers=scenario.speakers, turns=turns, gold=scenario.gold, accept=scenario.accept)
-
-
-def _grams(scenario: au.Scenario) -> frozenset[tuple[str, ...]]:
-    words = re.findall(r"[a-z']+", " ".join(turn.words("explicit") for turn in scenario.turns).lower())
-    return frozenset(tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1))
-
-
-def _clean(text: str) -> str:
-    """Typographic quotes and dashes made plain, white space single."""
-    return " ".join(text.translate(_PLAIN).split())

@@ -67,10 +67,12 @@ def rate_tables(
     for index, part in enumerate(slices):
         passed, measured = int(sums.numerators[:, index].sum()), int(sums.denominators[:, index].sum())
         interval, note = boot.columns[index].interval, boot.columns[index].reason
-        if interval is None and measured:
+        if interval is None and measured and passed in (0, measured):
             # All scenarios agree, or there is only one: resampling shows no spread, which is no
-            # certainty. Wilson's interval, which takes events as independent, stands in and says so.
-            interval, note = wilson(passed, measured), "Wilson interval: resampling shows no spread"
+            # certainty. Wilson's interval stands in, over scenarios (windows of one share audio).
+            agreeing = boot.columns[index].clusters
+            interval = wilson(agreeing if passed else 0, agreeing)
+            note = f"Wilson interval over {agreeing} scenario{'s' if agreeing != 1 else ''}, since all agree"
         low, high = interval or (None, None)
         row = {**part.keys, "rate": passed / measured if measured else None, "passed": passed, "measured": measured,
                "excluded": int((verdict[part.mask] == "unmeasurable").sum()),
@@ -138,9 +140,7 @@ def yield_chain(measurements: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(out)
 
 
-def silence_thresholds(
-    measurements: pd.DataFrame, limits: Iterable[float] = decide.BRIEF_GRID
-) -> pd.DataFrame:
+def silence_thresholds(measurements: pd.DataFrame, limits: Iterable[float] = decide.BRIEF_GRID) -> pd.DataFrame:
     """Silence preservation under several brief-speech thresholds, by version: brief_s, version, rate, counts."""
     rows = measurements[measurements["metric"] == "silence"]
     limits = np.array(sorted(limits), float)

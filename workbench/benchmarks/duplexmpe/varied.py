@@ -105,7 +105,9 @@ def vary(sources: Mapping[str, Scenario], count: int, seed: int) -> Iterator[Sce
     place = 0
     while made < count:
         if not left:
-            raise InputError(f"The {len(sources)} scenarios allow {made} variations, and {count} are wanted; ask for fewer.")
+            raise InputError(
+                f"{len(sources)} scenarios allow {made} variations, and {count} are wanted; ask for fewer."
+            )
         place += 1
         for source in list(left):
             if made == count:

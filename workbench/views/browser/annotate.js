@@ -116,7 +116,7 @@ export function render({ model, el }) {
     lines.replaceChildren(...model.history.map((text) => make("div", null, text)));
     past.style.display = model.history.length ? "" : "none";
     shown = key;
-    el.dataset.drawn = String(Number(el.dataset.drawn ?? 0) + 1);
+    el.dataset.annotations = String(Number(el.dataset.annotations ?? 0) + 1);
   };
 
   const row = () => model.subject.key;
