@@ -169,7 +169,7 @@ assert silence.query("system == 'name-spotter'")["silence"].is_monotonic_increas
 # %%
 accuracy = {}
 for name in ("oracle", "contrary"):
-    result = await judge_run(runs[name], get_judge("mpe_answer", "duplex-mpe"), OfflineJudge())  # noqa: F704
+    result = await judge_run(runs[name], get_judge("mpe_answer", "duplex-mpe"), OfflineJudge())
     summary = summarise(runs[name], result.folder)
     accuracy[name] = summary.tables["accuracy"].set_index("version").loc["both"]
     print(

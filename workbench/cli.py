@@ -347,7 +347,7 @@ def doctor() -> None:
 @app.command()
 def demo(
     folder: Annotated[Path, typer.Option("--out", help="Where the dataset, runs and report go.")] = Path("demo"),
-    benchmark: Annotated[str, typer.Option(help="ifeval: a small slice; duplex-mpe: the whole shipped set.")] = "ifeval",
+    benchmark: Annotated[str, typer.Option(help="ifeval: a slice; duplex-mpe: the whole shipped set.")] = "ifeval",
 ) -> None:
     """Build -> run -> score -> judge -> report on real scripts, offline, in minutes."""
     from workbench.demo import run_demo

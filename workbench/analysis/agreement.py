@@ -32,9 +32,7 @@ def _no_ranking(a: np.ndarray, b: np.ndarray) -> str | None:
     if len(a) < 2:
         return f"A ranking needs at least two items, and {len(a)} can be compared."
     tied = [name for name, values in (("x", a), ("y", b)) if (values == values[0]).all()]
-    return (
-        f"All items are tied in {' and in '.join(tied)}, so there is no order to compare." if tied else None
-    )
+    return f"All items are tied in {' and in '.join(tied)}, so there is no order to compare." if tied else None
 
 
 @dataclass(frozen=True)
@@ -178,9 +176,7 @@ def _kappa(first, second, weights: str | None, categories, level: float) -> Kapp
         reason = (
             "No item was labelled by both raters."
             if not pairs
-            else (
-                "Both raters gave one and the same label throughout, so chance alone explains the agreement."
-            )
+            else ("Both raters gave one and the same label throughout, so chance alone explains the agreement.")
         )
         return Kappa(None, None, None, None, tuple(order), name, n, excluded, reason)
 
@@ -208,9 +204,7 @@ def _kappa(first, second, weights: str | None, categories, level: float) -> Kapp
     return Kappa(*shown, tuple(order), name, n, excluded)
 
 
-def cohen_kappa(
-    first: Sequence, second: Sequence, categories: Sequence | None = None, level: float = 0.95
-) -> Kappa:
+def cohen_kappa(first: Sequence, second: Sequence, categories: Sequence | None = None, level: float = 0.95) -> Kappa:
     """Cohen's kappa of two raters' labels, shape (n_items,) each; None/NaN = not labelled.
 
     Assumes independent items, independent raters and nominal categories. The interval is the

@@ -146,9 +146,7 @@ def paired_counts(first: Sequence, second: Sequence) -> PairedCounts:
     return PairedCounts(*counts, excluded=int((~complete).sum()))
 
 
-def newcombe_paired(
-    both: int, only_first: int, only_second: int, neither: int, level: float = 0.95
-) -> Interval | None:
+def newcombe_paired(both: int, only_first: int, only_second: int, neither: int, level: float = 0.95) -> Interval | None:
     """Interval for the difference (first minus second) of two rates on the same cases.
 
     Wilson's limits of the two margins, squared and added with the observed correlation, which is

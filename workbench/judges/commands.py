@@ -189,7 +189,8 @@ def print_summary(summary: Summary) -> None:
             print_table(f"{name.replace('_', ' ').capitalize()}{title}", frame)
         return
     pas, conflict = summary.pas, summary.conflict
-    print_table(f"PAS, register and content against the role, 0 to 100{title}", pas[pas.role == ALL] if "role" in pas else pas)
+    about = "PAS, register and content against the role, 0 to 100"
+    print_table(f"{about}{title}", pas[pas.role == ALL] if "role" in pas else pas)
     print_table(f"Conflict profile{title}", conflict[conflict.role == ALL] if "role" in conflict else conflict)
     print_table(f"Safety override on L4b{title}", summary.safety)
 

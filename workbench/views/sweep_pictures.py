@@ -64,7 +64,7 @@ class HeatMaps:
         self.figure.height = 84 + 26 * len(ys)
         self.source.data = columns
         self.figure.xaxis.axis_label, self.figure.yaxis.axis_label = x, y
-        self.figure.title.text = f"{score} by {x} and {y}, in percent; others as set (red frame: now, thin frame: default)"
+        self.figure.title.text = f"{score} by {x} and {y}, in percent; others as set (red: now, thin: default)"
 
 
 class Ranking:
