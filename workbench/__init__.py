@@ -8,6 +8,7 @@ wb.sweep([run_a, run_b])             # every run under every threshold setting, 
 wb.ranking_flips([run_a, run_b], "max_wait_s")
 wb.compare(run_a, run_b)             # wins, losses, paired tests, evidence side by side
 wb.sensitivity(run)                  # the same recordings under other detector settings
+wb.inspect(run)                      # the dashboard, inside a notebook
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ __all__ = [
     "__version__",
     "build",
     "compare",
+    "inspect",
     "load_dataset",
     "load_run",
     "ranking_flips",
@@ -233,3 +235,10 @@ def sensitivity(run: Run, settings=None, thresholds: Mapping[str, float] | None 
     from workbench.analysis.sensitivity import sensitivity
 
     return sensitivity(run, settings, thresholds)
+
+
+def inspect(runs: Run | Iterable[Run], **state):
+    """The dashboard's views of these runs, inside JupyterLab (see docs/inspector.md)."""
+    from workbench.views.inspecting import inspect
+
+    return inspect(runs, **state)

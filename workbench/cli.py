@@ -371,6 +371,7 @@ def _root(
 
 # Commands of modules that take seconds to import: loaded only when called, or for the list of help.
 _ELSEWHERE = {
+    "export": "workbench.views.export_command:export",
     "judge": "workbench.judges.commands:judge",
     "judge-check": "workbench.judges.commands:judge_check",
     "serve": "workbench.agents.serve_command:serve",

@@ -231,4 +231,4 @@ def test_lines_are_plain_json_and_a_person_speaks_for_themselves():
              (("a", "agree"), ("b", "disagree"), ("a", ""))]  # fmt: skip
     assert json.loads(lines[0].model_dump_json())["annotator"] == "a"
     assert Change.model_validate_json(lines[0].model_dump_json()) == lines[0]
-    assert [said.annotator for said in fold(lines)[CASE, ""]] == ["b"]
+    assert [said.annotator for said in fold(lines)[CASE, "", ""]] == ["b"]

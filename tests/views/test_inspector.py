@@ -17,7 +17,7 @@ from workbench.views.case_view import CaseView
 from workbench.views.cases_view import CasesView, strip
 from workbench.views.detail import load_detail
 from workbench.views.shell import Shell
-from workbench.views.store import Store
+from workbench.views.store import Store, key_of
 from workbench.views.theme import DARK, LIGHT
 from workbench.views.waveform import Waveform
 from workbench.views.workspace import Workspace
@@ -144,7 +144,7 @@ def test_rows_are_walked_in_the_order_shown(space):
         space.step(1)
     assert space.position == len(space.rows) - 1
     space.chosen = {"run": ["prompt"], "level": ["L1"]}
-    keys = [tuple(space.frame.iloc[row][["run", "case", "event"]]) for row in space.rows]
+    keys = [key_of(space.frame.iloc[row]) for row in space.rows]
     space.select(keys[0])
     space.step(-1)
     assert space.key == keys[0]

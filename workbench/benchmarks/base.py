@@ -60,6 +60,15 @@ class Flip:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One named step on the way into a denominator. passed : None where it was not asked or is not known."""
+
+    name: str
+    passed: bool | None
+    words: str
+
+
+@dataclass(frozen=True)
 class Decider:
     """How a benchmark decides many settings at once, for sweeps.
 
@@ -112,6 +121,8 @@ class Benchmark:
     tables(measurements, verdicts) : name -> frame, for reports.
     moves(case, style) : what the 'oracle' and 'contrary' reference agents do.
     decide_brought(items, settings) : verdicts for a user's own segments, and problems.
+    steps(measurement) : the named steps by which a row comes to count or leaves the denominator, for a
+        person to read; [] for rows that have none.
     """
 
     name: str
@@ -129,3 +140,4 @@ class Benchmark:
     tables: Callable[..., dict[str, pd.DataFrame]]
     moves: Callable[[Case, str], tuple[Move, ...]]
     decide_brought: Callable[[Any, Mapping[str, float]], tuple[list[dict], list[str]]]
+    steps: Callable[[Mapping[str, Any]], list[Step]] | None = None

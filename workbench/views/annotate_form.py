@@ -21,6 +21,7 @@ from workbench.views.canvas import Canvas
 from workbench.views.detail import Detail
 from workbench.views.look import css
 from workbench.views.run_rows import RunRows, signature
+from workbench.views.store import KEY
 from workbench.views.texts import plain
 from workbench.views.theme import FONT
 from workbench.views.workspace import Workspace
@@ -111,11 +112,11 @@ class AnnotateForm(Viewer):
         space, form = self.workspace, self.form
         try:
             key = tuple(str(part) for part in data.get("key") or ())
-            run = space.store.runs.get(key[0]) if len(key) == 3 else None
+            run = space.store.runs.get(key[0]) if len(key) in (3, 4) else None
             if run is None or space.store.position(key) is None:
                 raise InputError("That case is no longer here; nothing was saved.")
             fields = {name: data[name] for name in ("annotator", "kind", "target", "value", "saw") if name in data}
-            made = annotations.change(case=key[1], event=key[2], t_s=data.get("t_s"), **fields)
+            made = annotations.change(**dict(zip(KEY[1:], key[1:], strict=False)), t_s=data.get("t_s"), **fields)
             if made.kind == "moment" and not made.target and made.t_s is None:
                 raise InputError("A moment needs a time.")
             annotations.append(run.folder, made)

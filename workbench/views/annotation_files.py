@@ -17,8 +17,8 @@ from workbench.views.annotations import Said
 from workbench.views.texts import plain
 
 COLUMNS = (
-    "run", "case", "event", "label", "annotator", "own_label", "verdict", "verdict_seen", "judges", "moments", "note",
-    "date",
+    "run", "case", "event", "metric", "label", "annotator", "own_label", "verdict", "verdict_seen", "judges", "moments",
+    "note", "date",
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def table(run: str, folder: Path, benchmark: str = "") -> pd.DataFrame:
         for said in row:
             known = bool(judge and said.label in judge.labels)
             fields = {
-                "run": run, "case": said.case, "event": said.event, "annotator": said.annotator,
+                "run": run, "case": said.case, "event": said.event, "metric": said.metric, "annotator": said.annotator,
                 "own_label": "" if known else said.label, "verdict": said.verdict,
                 "verdict_seen": said.saw.get("verdict", ""),
                 "judges": "; ".join(f"{name}: {stance}" for name, stance in said.judges.items()),
@@ -140,7 +140,7 @@ def case_files(detail, row: list[Said]) -> dict[str, str]:
     labels = [(t_s, t_s, f"{name}: {text}".strip(": ")) for name, marks in moments.items() for t_s, text in marks]
     labels += [(start, end, f"{name} {text}".strip() if name != text else name)
                for name, found in intervals.items() for start, end, text in found]  # fmt: skip
-    case = detail.key[1] + (f".{detail.key[2]}" if detail.key[2] else "")
+    case = ".".join(part for part in detail.key[1:] if part)
     points = {f"moments {name}": marks for name, marks in moments.items()} or {"moments": []}
     return {f"{case}.TextGrid": textgrid(end_s, points, intervals), f"{case}.labels.txt": audacity(labels)}
 
@@ -160,8 +160,8 @@ def write_run(store, run: str, out: Path) -> list[Path]:
         raise InputError(f"No case of {run} has been annotated yet.")
     written = [out / "annotations.csv"]
     write_table(written[0], table(run, rows.folder, rows.benchmark))
-    for (case, event), row in folded.items():
-        detail = load_detail(store, (run, case, event))
+    for key, row in folded.items():
+        detail = load_detail(store, (run, *key))
         for name, content in case_files(detail, row).items() if detail.row else ():
             written.append(out / name.replace(":", "_"))
             write_text(written[-1], content)

@@ -39,6 +39,7 @@ class Change(Record):
     annotator: str = Field(min_length=1, max_length=80)
     case: str
     event: str = Field(default="", max_length=128)
+    metric: str = Field(default="", max_length=128)
     kind: Kind
     target: str = Field(default="", max_length=200)
     value: str = Field(default="", max_length=_LONGEST)
@@ -62,6 +63,7 @@ class Said:
     annotator: str
     case: str
     event: str = ""
+    metric: str = ""
     verdict: str = ""
     judges: dict[str, str] = field(default_factory=dict)
     label: str = ""
@@ -168,21 +170,21 @@ def read(folder: Path) -> tuple[list[Change], list[str]]:
     return found, problems
 
 
-def fold(history: Iterable[Change]) -> dict[tuple[str, str], list[Said]]:
-    """(case, event) -> what each person says now, in the order in which they first spoke."""
-    people: dict[tuple[str, str], dict[str, Said]] = {}
+def fold(history: Iterable[Change]) -> dict[tuple[str, str, str], list[Said]]:
+    """(case, event, metric) -> what each person says now, in the order in which they first spoke."""
+    people: dict[tuple[str, str, str], dict[str, Said]] = {}
     for each in history:
-        row = people.setdefault((each.case, each.event), {})
-        row.setdefault(each.annotator, Said(each.annotator, each.case, each.event)).take(each)
+        key = (each.case, each.event, each.metric)
+        people.setdefault(key, {}).setdefault(each.annotator, Said(each.annotator, *key)).take(each)
     folded = {key: [said for said in row.values() if said.says_something] for key, row in people.items()}
     return {key: row for key, row in folded.items() if row}
 
 
-def of_row(folder: Path, case: str, event: str = "") -> tuple[list[Said], list[Change], list[str]]:
+def of_row(folder: Path, case: str, event: str = "", metric: str = "") -> tuple[list[Said], list[Change], list[str]]:
     """What people say of one row, its history, and problems of the file."""
     history, problems = read(folder)
-    own = [each for each in history if (each.case, each.event) == (case, event)]
-    return fold(own).get((case, event), []), own, problems
+    own = [each for each in history if (each.case, each.event, each.metric) == (case, event, metric)]
+    return fold(own).get((case, event, metric), []), own, problems
 
 
 def words(row: Iterable[Said]) -> str:
@@ -207,10 +209,10 @@ def columns(run) -> pd.DataFrame:
     history, problems = read(run.folder)
     run.problems += [problem for problem in problems if problem not in run.problems]
     folded = fold(history)
-    out = run.rows[["case", "event"]].assign(annotation="", annotator="", own_label="")
+    out = run.rows[["case", "event", "metric"]].assign(annotation="", annotator="", own_label="")
     if not folded:
         return out
-    rows = [folded.get(key, []) for key in zip(out["case"], out["event"], strict=True)]
+    rows = [folded.get(key, []) for key in zip(out["case"], out["event"], out["metric"], strict=True)]
     out["annotation"] = [words(row) for row in rows]
     out["annotator"] = [", ".join(said.annotator for said in row) for row in rows]
     out["own_label"] = [", ".join(dict.fromkeys(said.label for said in row if said.label)) for row in rows]

@@ -43,7 +43,6 @@ TOP, BOTTOM = 1.06, -1.36
 """A lane's waveform lies in [-1, 1]; the strips of spans lie below it, the strip of words above."""
 
 WORDS = (1.12, 1.6)
-_BAND_ALPHA = 0.45
 _STRIPS = {"user": "segments", "agent": "said"}
 
 _COUNT = itertools.count()
@@ -54,7 +53,7 @@ _SOURCES = {
     "segments_labels": ("x", "label"),
     "said": ("left", "right", "what", "colour"),
     "said_labels": ("x", "label"),
-    "windows": ("left", "right", "name"),
+    "windows": ("left", "right", "name", "alpha", "edge", "map"),
     "cues": ("x",),
     "lines": ("x", "colour"),
     "line_labels": ("x", "y", "text", "colour", "align", "shift"),
@@ -98,7 +97,7 @@ class Canvas:
         for channel in CHANNELS:
             self.waves[channel].visible, self.images[channel].visible = not on, on
         for band in self.bands:
-            band.fill_alpha = 0.0 if on else _BAND_ALPHA
+            band.fill_alpha = 0.0 if on else "alpha"
 
     def colour(self, channel: str) -> str:
         return self.theme.user if channel == "user" else self.theme.agent
@@ -150,7 +149,8 @@ class Canvas:
         picture = Image(image="image", x="x", y=-1.0, dw="dw", dh=2.0, color_mapper=mapper)
         self.images[channel] = self._add(made, f"{channel}_image", picture, visible=False)
         across = {"left": "left", "right": "right", "top": TOP, "bottom": BOTTOM}
-        band = Quad(**across, fill_color=theme.window, fill_alpha=_BAND_ALPHA, line_color=theme.limit, line_alpha=0.6)
+        edge = {"line_color": theme.limit, "line_alpha": "edge"}
+        band = Quad(**across, fill_color=theme.window, fill_alpha="alpha", **edge)
         self._add(made, "windows", band)  # over a spectrogram, under a waveform
         self.bands.append(band)
         area = VArea(x="x", y1="low", y2="high", fill_color=self.colour(channel))
@@ -190,7 +190,8 @@ class Canvas:
     def _minimap(self) -> figure:
         theme = self.theme
         made = self._figure(46, "whole", self.whole, (-1, 3))
-        band = Quad(left="left", right="right", top=3, bottom=-1, fill_color=theme.window, line_color=None)
+        over = {"left": "left", "right": "right", "top": 3, "bottom": -1}
+        band = Quad(**over, fill_color=theme.window, fill_alpha="map", line_color=None)
         self._add(made, "windows", band)
         for channel in CHANNELS:
             area = VArea(x="x", y1="low", y2="high", fill_color=self.colour(channel))

@@ -8,17 +8,21 @@ from pandas.api.types import is_scalar
 
 from workbench.views import files
 from workbench.views.detail import Detail
+from workbench.views.marks import turns_of
 from workbench.views.store import Store
 from workbench.views.texts import block, esc, highlight, pairs, script
 
 _SIGNS = {"pass": "✓ pass", "fail": "✗ fail"}
+_HEARD = ("gold", "transcript")
+"""What a judge of single turns was shown that stands beside its word."""
 _PARTS = ("persona", "directive", "contradiction")
 
 
 def word(verdict: str) -> str:
     """A verdict as a word that does not rest on colour alone."""
     kind = verdict if verdict in _SIGNS else "other"
-    return f'<span class="wb-{kind}">{esc(_SIGNS.get(verdict, verdict or "no verdict"))}</span>'
+    said = _SIGNS.get(verdict, verdict.replace("_", " ") or "no verdict")
+    return f'<span class="wb-{kind}">{esc(said)}</span>'
 
 
 def _section(title: str, body: str, kind: str = "") -> str:
@@ -30,9 +34,9 @@ def _folded(title: str, body: str) -> str:
 
 
 def head(detail: Detail, position: int | None, total: int) -> str:
-    run, case, event = detail.key
+    run, case, *event = detail.key
     place = f"{position + 1:,} of {total:,}" if position is not None else f"not among the {total:,} filtered rows"
-    name = f"{esc(case)} {esc(event)}".strip()
+    name = esc(" ".join(part for part in (case, *event) if part))
     return (
         f'<span class="wb-badge">{word(detail.row.get("verdict", ""))}</span><b>{name}</b> '
         f'<span class="wb-muted">in</span> <b>{esc(run)}</b> <span class="wb-muted">· {esc(place)}</span>'
@@ -48,6 +52,7 @@ def beside(detail: Detail, store: Store, words: str = "") -> str:
     return "".join(
         (
             _verdict(detail),
+            _chain(detail),
             _missing(detail),
             _judges(detail, words),
             _prompt(detail),
@@ -61,7 +66,8 @@ def _verdict(detail: Detail) -> str:
     row = detail.row
     if not row:
         return ""
-    lines = [f"<div>{word(row['verdict'])}: {esc(row['reason'] or 'no reason is given')}.</div>"]
+    reason = row["reason"].removeprefix(f"{row['verdict'].replace('_', ' ')}: ") or "no reason is given"
+    lines = [f"<div>{word(row['verdict'])}: {esc(reason)}.</div>"]
     if row["strict"] and row["strict"] != row["verdict"]:
         lines.append(f"<div>Strict variant: {word(row['strict'])}</div>")
     elif row["strict"] in ("pass", "fail"):
@@ -69,14 +75,45 @@ def _verdict(detail: Detail) -> str:
     if detail.flip:
         lines.append(f"<div>Flips: {esc(detail.flip)}.</div>")
     expected = row.get("action") or (detail.case.expect.get("action") if detail.case else None)
+    label, speaker = _turn(detail)
     facts = {
+        "metric": row["metric"].replace("_", " "),
+        "turn": f"{row['event']}: {label} {speaker}".strip() if label else None,
         "expected": expected,
         "heard as": row["label"],
         "onset after window opens, s": row["onset_s"],
         "offset after window opens, s": row["offset_s"],
         "target": detail.case.expect.get("target") if detail.case else None,
+        "gold answer": detail.case.expect.get("gold") if detail.case else None,
     }
     return _section("Verdict", "".join(lines) + pairs(facts))
+
+
+def _turn(detail: Detail) -> tuple[str, str]:
+    """Label and speaker of the turn that the row is about: an event is a place among the turns of `expect`."""
+    told = detail.case.expect.get("turns") if detail.case else None
+    event = detail.row.get("event", "")
+    if not isinstance(told, list | tuple) or not event.isdecimal() or int(event) >= len(told):
+        return "", ""
+    turn = told[int(event)]
+    return turns_of(detail.case).get(turn.get("cue"), ("", "")) if isinstance(turn, dict) else ("", "")
+
+
+_PASSED = {True: ("pass", "✓"), False: ("fail", "✗"), None: ("other", "·")}
+
+
+def _chain(detail: Detail) -> str:
+    """The steps by which the row comes to count, and where it left the denominator."""
+    out = []
+    for step in detail.steps:
+        kind, sign = _PASSED[step.passed]
+        name = esc(step.name.replace("_", " "))
+        out.append(f'<li><span class="wb-{kind}">{sign} {name}</span>: {esc(step.words)}</li>')
+    if not out:
+        return ""
+    inside = all(step.passed for step in detail.steps)
+    counts = "The event counts." if inside else "The event does not count."
+    return _section("Does this event count?", f'<ol>{"".join(out)}</ol><div class="wb-muted">{counts}</div>')
 
 
 def _missing(detail: Detail) -> str:
@@ -94,6 +131,8 @@ def _judges(detail: Detail, words: str) -> str:
             values = f"{judgement.status.replace('_', ' ')}: {judgement.message or judgement.reason or ''}"
         said = highlight(judgement.rationale, words) if judgement.rationale else ""
         item = f" ({judgement.item})" if judgement.item else ""
+        heard = {name.replace("_", " "): judgement.shown.get(name) for name in _HEARD}
+        said += pairs(heard) if judgement.item and any(heard.values()) else ""
         out.append(f"<div><b>{esc(values)}</b></div>{said}"
                    f'<div class="wb-muted">{esc(opinion.judge + item)}, {esc(opinion.spoke)}</div>')  # fmt: skip
     return _section("Judge", "<hr>".join(out) or '<div class="wb-muted">No judge has judged this case.</div>')
@@ -143,12 +182,14 @@ def below(detail: Detail, words: str = "") -> str:
     """What was said, below the waveforms: the user's script by cue and the agent's own transcript."""
     out = []
     played = {cue.id: cue for cue in detail.record.cues} if detail.record else {}
+    turns = turns_of(detail.case)
     for cue in detail.case.cues if detail.case else ():
         at = played.get(cue.id)
         when = f"{at.start_s:.2f} to {at.end_s:.2f} s" if at and at.start_s is not None and at.end_s is not None else (
             f"not played: {at.reason}" if at and at.reason else "not played yet")  # fmt: skip
+        name = " ".join((cue.id, *turns.get(cue.id, ())))
         out.append(
-            f'<div class="wb-part"><b>{esc(cue.id)} · {esc(when)} · {esc(cue.speaker)}</b>{script(cue.text)}</div>'
+            f'<div class="wb-part"><b>{esc(name)} · {esc(when)} · {esc(cue.speaker)}</b>{script(cue.text)}</div>'
         )
     user = _section("User script", "".join(out))
     if detail.record is None:

@@ -10,13 +10,18 @@ from panel.viewable import Viewer
 
 from workbench.views import case_texts, files
 from workbench.views.annotate_form import AnnotateForm
-from workbench.views.components import Player
+from workbench.views.components import Player, RowsTable
 from workbench.views.detail import Detail, load_detail
 from workbench.views.look import TEXT_CSS, WIDGET_CSS
+from workbench.views.store import Key, key_of
+from workbench.views.texts import plain
 from workbench.views.waveform import Waveform
 from workbench.views.workspace import Workspace
 
 SIDE_PX = 380
+_OTHERS = [["event", "turn", "number"], ["turn_label", "label", ""], ["metric", "metric", ""],
+           ["verdict", "verdict", "word"], ["label", "heard as", ""], ["judge_label", "judge", ""],
+           ["reason", "why", "long"]]  # fmt: skip
 
 
 class CaseView(Viewer):
@@ -35,6 +40,7 @@ class CaseView(Viewer):
         )
         self.head, self.note, self.under, self.side = (self._pane() for _ in range(4))
         self._shown = None
+        self._keys: list[Key] = []
         buttons = [
             ("fit (f)", self.wave.fit),
             ("window (w)", self.wave.zoom_to_window),
@@ -55,10 +61,16 @@ class CaseView(Viewer):
         self.player.param.watch(lambda *events: self._viewed(), "viewport")
         self.player.param.watch(lambda *events: self._moved(), "time")
         self.wave.param.watch(lambda *events: self._zoomed(), "span")
-        workspace.param.watch(lambda *events: self.load(), ["run", "case", "event"])
+        workspace.param.watch(lambda *events: self.load(), ["run", "case", "event", "metric"])
         workspace.param.watch(lambda *events: self._reread(), "version")
         workspace.param.watch(lambda *events: self._place(), ["rows"])
         self.param.watch(lambda *events: self.load(), "active")
+        self.others = RowsTable(columns=_OTHERS, size=1000, follow=False, sizing_mode="stretch_width")
+        self.about_others = pn.Column(
+            pn.pane.HTML("<h3>All rows of this case (a click shows one)</h3>", stylesheets=[TEXT_CSS], margin=0),
+            self.others, sizing_mode="stretch_width", margin=(0, 0, 8, 0), visible=False,
+        )  # fmt: skip
+        self.others.param.watch(lambda event: self._other(event.new), "opened")
         self.annotate = AnnotateForm(workspace, self)
         self.load()
 
@@ -89,6 +101,24 @@ class CaseView(Viewer):
             self.side.object = case_texts.beside(detail, space.store, space.words)
             self.note.object = case_texts.note(self.wave.told)
             self._place()
+            self._list()
+
+    def _list(self) -> None:
+        """The rows of the case, where there are several."""
+        rows = self.workspace.others()
+        several = len(rows) > 1
+        self._keys = [key_of(row) for _, row in rows.iterrows()] if several else []
+        at = self._keys.index(self.workspace.key) if self.workspace.key in self._keys else -1
+        names = [name for name, _, _ in _OTHERS]
+        cells = [[_text(row.get(name, "")) for name in names] for _, row in rows.iterrows()] if several else []
+        self.others.param.update(rows=cells, total=len(cells), selected=at, stamp=self.others.stamp + 1)
+        self.about_others.visible = several
+
+    def _other(self, place: int) -> None:
+        if 0 <= place < len(self._keys):
+            span, at_s = self.workspace.span, self.workspace.at_s
+            self.workspace.select(self._keys[place])
+            self.workspace.param.update(span=span, at_s=at_s)
 
     def _reread(self) -> None:
         """The store was read again: show it only if this row changed."""
@@ -145,12 +175,17 @@ class CaseView(Viewer):
             pn.pane.Bokeh(self.wave.canvas.layout, sizing_mode="stretch_width", margin=0),
             self.note,
             pn.Row(self.player, margin=(6, 0, 8, 0), sizing_mode="stretch_width"),
+            self.about_others,
             self.annotate,
             self.under,
             sizing_mode="stretch_width",
             margin=(0, 12, 0, 0),
         )
         return pn.Row(left, pn.Column(self.side, width=SIDE_PX, margin=0), sizing_mode="stretch_width")
+
+
+def _text(value: object) -> str:
+    return plain(value, 300) if isinstance(value, str) else ""
 
 
 def _near(a: Sequence[float], b: Sequence[float], within_s: float) -> bool:

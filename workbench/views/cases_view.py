@@ -21,6 +21,9 @@ COLUMNS = {
     "run": ("run", ""),
     "case": ("case", ""),
     "event": ("event", ""),
+    "turn_label": ("turn", ""),
+    "metric": ("metric", ""),
+    "condition": ("condition", ""),
     "level": ("level", ""),
     "action": ("expected", ""),
     "role": ("role", ""),
@@ -35,10 +38,19 @@ COLUMNS = {
 }
 """Column -> heading and kind. Columns in which nothing stands are left out."""
 
-SHOWN = ("run", "verdict", "label", "level", "action", "role")
+SHOWN = ("run", "verdict", "metric", "turn_label", "condition", "label", "level", "action", "role")
 """Groups of filters that are open at first."""
 
-LABELS = {"label": "heard as", "action": "expected action", "judge_label": "judge's label", "strict": "strict verdict"}
+SPLITS = ("level", "action", "role", "metric", "turn_label", "condition", "bucket", "speakers", "benchmark", "label")
+"""What the strip of pass rates may be split by, where runs have it."""
+
+LABELS = {
+    "turn_label": "turn",
+    "label": "heard as",
+    "action": "expected action",
+    "judge_label": "judge's label",
+    "strict": "strict verdict",
+}
 SIDE_PX = 232
 _RUNS_IN_STRIP = 8
 
@@ -79,7 +91,7 @@ class CasesView(Viewer):
         self.table.param.watch(lambda *events: self._page(), "page")
         self.table.param.watch(lambda event: self._open(event.new), "opened")
         workspace.param.watch(lambda *events: self.update(), ["rows", "by", "words", "chosen", "ranges", "sort"])
-        workspace.param.watch(lambda *events: self._show_chosen(), ["run", "case", "event"])
+        workspace.param.watch(lambda *events: self._show_chosen(), ["run", "case", "event", "metric"])
         self.param.watch(lambda *events: self.update(), "active")
         self.update()
 
@@ -96,7 +108,7 @@ class CasesView(Viewer):
             self._bounds()
             self.search.value = space.words
             self.facets.param.update(groups=self._groups(), chosen=space.chosen)
-            options = [name for name in ("level", "action", "role", "benchmark", "label") if name in space.table.facets]
+            options = [name for name in SPLITS if any(space.table.values(name))]
             self.by.param.update(
                 options=options or ["run"], value=space.by if space.by in options else (options or ["run"])[0]
             )
@@ -212,6 +224,8 @@ def _says_something(frame: pd.DataFrame, name: str) -> bool:
 
 
 def _cell(value: object) -> str:
+    if value is pd.NA:
+        return ""
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
     return plain(value, 300)
@@ -221,27 +235,35 @@ def strip(rows: pd.DataFrame, by: str) -> str:
     """Pass rates of the rows: a line a run, a cell a value of `by`; numbers with denominators on hover."""
     if rows.empty or by not in rows:
         return ""
-    whole, split = fl.pass_rates(rows, ["run"]), fl.pass_rates(rows, list(dict.fromkeys(("run", by))))
+    # Metrics have denominators of their own, so they are never pooled.
+    several = "metric" in rows and rows["metric"].nunique() > 1
+    line = ["run", "metric"] if several and by not in ("run", "metric") else ["run"]
+    whole, split = fl.pass_rates(rows, line), fl.pass_rates(rows, list(dict.fromkeys((*line, by))))
+    most = _RUNS_IN_STRIP * (rows["metric"].nunique() if len(line) > 1 else 1)
     names = sorted(split[by].unique())
     out = [
         "".join(
             [
                 "<tr><th></th><th>all</th>",
-                *(f'<th scope="col">{esc(name, 30).replace("_", "_<wbr>")}</th>' for name in names),
+                *(f'<th scope="col">{esc(name or "(none)", 30).replace("_", "_<wbr>")}</th>' for name in names),
                 "</tr>",
             ]
         )
     ]
-    for _, run in whole.head(_RUNS_IN_STRIP).iterrows():
-        own = split[split["run"] == run["run"]].set_index(by)
+    for _, run in whole.head(most).iterrows():
+        own = split[(split[line] == run[line]).all(axis=1)].set_index(by)
         cells = [_rate_cell(own.loc[name]) if name in own.index else "<td></td>" for name in names]
-        title = f'<th scope="row" title="{esc(run["run"])}">{esc(run["run"], 40)}</th>'
-        out.append(f"<tr>{title}{_whole_cell(run)}{''.join(cells)}</tr>")
-    if len(whole) > _RUNS_IN_STRIP:
-        out.append(
-            f'<tr><td colspan="{len(names) + 2}" class="wb-muted">and {len(whole) - _RUNS_IN_STRIP} more runs</td></tr>'
-        )
+        name = " · ".join(filter(None, run[line]))
+        title = f'<th scope="row" title="{esc(name)}">{esc(name, 60)}</th>'
+        all_of = _mixed_cell(run) if several and len(line) == 1 else _whole_cell(run)
+        out.append(f"<tr>{title}{all_of}{''.join(cells)}</tr>")
+    if len(whole) > most:
+        out.append(f'<tr><td colspan="{len(names) + 2}" class="wb-muted">and {len(whole) - most} more lines</td></tr>')
     return f'<div class="wb-wide"><table class="wb-strip">{"".join(out)}</table></div>'
+
+
+def _mixed_cell(rate: pd.Series) -> str:
+    return f'<td class="all wb-muted">{rate["rows"]} rows of several metrics</td>'
 
 
 def _whole_cell(rate: pd.Series) -> str:

@@ -70,7 +70,9 @@ class CompareView(Viewer):
         self.table.param.watch(lambda event: self._open(event.new), "opened")
         self.player.param.watch(lambda *events: self._viewed(), "viewport")
         self.player.param.watch(lambda event: self._heard(event.new), "heard")
-        workspace.param.watch(lambda *events: self.update(), ["together", "rule", "version", "case", "event", "align"])
+        workspace.param.watch(
+            lambda *events: self.update(), ["together", "rule", "version", "case", "event", "metric", "align"]
+        )
         workspace.param.watch(lambda *events: self._hear(), "run")
         self.param.watch(lambda *events: self.update(), "active")
         self.update()
@@ -165,7 +167,7 @@ class CompareView(Viewer):
         runs = space.store.runs
         state = (
             space.case,
-            space.event,
+            (space.event, space.metric),
             space.align,
             space.rule,
             tuple(identity(runs[name]) for name in self.names),
@@ -176,9 +178,7 @@ class CompareView(Viewer):
         self._stacked = state
         shown = bool(space.case)
         if other:
-            self.details = (
-                [load_detail(space.store, (name, space.case, space.event)) for name in self.names] if shown else []
-            )
+            self.details = [load_detail(space.store, (name, *space.key[1:])) for name in self.names] if shown else []
         turned = self.stack.aligned is not None and self.stack.aligned != (space.align == "window")
         self.stack.show(self.details, space.align == "window")
         if turned:

@@ -96,6 +96,7 @@ class RowsTable(JSComponent):
     total = param.Integer(0)
     selected = param.Integer(-1, doc="place of the chosen row among all filtered rows; -1 for none")
     sort = param.String("")
+    follow = param.Boolean(True, doc="whether the page moves so that the chosen row is seen")
     empty = param.String("No row passes these filters.")
     stamp = param.Integer(0)
     opened = param.Integer(-1, doc="place of the row that was clicked last")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from workbench import benchmarks, episodes
+from workbench.benchmarks.base import Step
 from workbench.cases import Case
 from workbench.episodes import EpisodeRecord
 from workbench.errors import InputError
@@ -17,7 +18,7 @@ from workbench.scoring import MEASUREMENTS
 from workbench.spans import merge
 from workbench.views import peaks
 from workbench.views.judged import Opinion, opinions
-from workbench.views.store import Key, Store
+from workbench.views.store import Key, Store, whole_key
 
 CHANNELS = ("user", "agent")
 
@@ -40,6 +41,7 @@ class Detail:
     windows: dict[str, tuple[float, float]] = field(default_factory=dict)
     opinions: list[Opinion] = field(default_factory=list)
     flip: str | None = None
+    steps: list[Step] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     audio: str | None = None
     missing: list[str] = field(default_factory=list)
@@ -65,7 +67,8 @@ def _there(value: Any) -> bool:
 
 def load_detail(store: Store, key: Key) -> Detail:
     """Read one row. Never raises for what is wrong with a run; says it in `missing`."""
-    out = Detail(tuple(key))
+    key = whole_key(key)
+    out = Detail(key)
     row, run = store.row(key), store.runs.get(key[0])
     if row is None or run is None:
         out.missing.append(f"There is no case {key[1]!r} in a run {key[0]!r} here; choose a row in Cases.")
@@ -97,7 +100,8 @@ def load_detail(store: Store, key: Key) -> Detail:
     elif out.record is not None:
         out.missing.append("There is no audio of this case, so there is nothing to draw or to play.")
     _add_scores(out, run.folder, run.score)
-    out.opinions, problems = opinions(run.folder / "judgements", case_id)
+    found, problems = opinions(run.folder / "judgements", case_id)
+    out.opinions = [opinion for opinion in found if opinion.judgement.item in ("", out.row["event"])]
     out.missing += problems
     if not out.opinions:
         out.missing.append("No judge has judged this case.")
@@ -106,11 +110,12 @@ def load_detail(store: Store, key: Key) -> Detail:
 
 
 def _add_scores(out: Detail, folder: Path, score: dict[str, Any]) -> None:
-    case_id, event = out.row["case"], out.row["event"]
+    case_id = out.row["case"]
     try:
         frame = pd.read_parquet(folder / "scores" / MEASUREMENTS, filters=[("case", "==", case_id)])
-        if "event" in frame:
-            frame = frame[frame["event"] == event]
+        for name in ("event", "metric"):
+            if name in frame:
+                frame = frame[frame[name] == out.row[name]]
         out.measurement = frame.iloc[0].to_dict() if len(frame) else {}
     except (OSError, ValueError, KeyError):
         out.missing.append("The run has not been scored, so there is no verdict and no window to show.")
@@ -132,9 +137,10 @@ def _add_scores(out: Detail, folder: Path, score: dict[str, Any]) -> None:
 
 def _add_flip(out: Detail, score: dict[str, Any]) -> None:
     try:
-        decider = benchmarks.get(out.row.get("benchmark", "")).decider
-        found = decider.flip(out.measurement) if out.measurement else None
+        benchmark = benchmarks.get(out.row.get("benchmark", ""))
+        found = benchmark.decider.flip(out.measurement) if out.measurement else None
         out.flip = None if found is None else str(found)
+        out.steps = benchmark.steps(out.measurement) if benchmark.steps and out.measurement else []
     except (InputError, AttributeError, KeyError, TypeError, ValueError):
         out.flip = None
 

@@ -40,7 +40,7 @@ _COMPRESSION = 0.94
 """libsndfile's scale: about 15 kbit/s a channel, and silence costs next to nothing."""
 
 _BLOCK = 24_000
-INDEX_COLUMNS = ("run", "event", "level", "action", "verdict", "label", "reason")
+INDEX_COLUMNS = ("run", "event", "metric", "level", "action", "verdict", "label", "reason")
 
 
 def case_page(store: Store, key: Key, *, audio: dict[str, str] | None = None, back: str = "") -> str:
@@ -51,13 +51,13 @@ def case_page(store: Store, key: Key, *, audio: dict[str, str] | None = None, ba
     InputError : there is no such row.
     """
     detail = _detail(store, key)
-    people, _, _ = annotations.of_row(store.runs[key[0]].folder, key[1], key[2])
+    people, _, _ = annotations.of_row(store.runs[key[0]].folder, *key[1:])
     if audio is None:
         sound = ogg(detail, "both")
         audio = {"both": f"data:audio/ogg;base64,{base64.b64encode(sound).decode()}"} if sound else {}
     nonce = secrets.token_urlsafe(12)
     context = {
-        "title": plain(f"{key[1]} {key[2]} in {key[0]}: {detail.row['verdict']}"),
+        "title": plain(f"{' '.join(key[1:]).strip()} in {key[0]}: {detail.row['verdict']}"),
         "css": Markup(_css() + css_file("case.css")),
         "head": Markup(case_texts.head(detail, 0, 1).partition('<span class="wb-muted">·')[0]),
         "note": _note(detail),
@@ -132,7 +132,7 @@ def export_bundle(
 
 def page_name(key: Key, *, with_run: bool = False) -> str:
     """A file name from ids; everything that is not plainly safe becomes '_'."""
-    parts = [part for part in ((key[0] if with_run else ""), key[1], key[2]) if part]
+    parts = [part for part in ((key[0] if with_run else ""), *key[1:]) if part]
     safe = (sign if sign.isascii() and (sign.isalnum() or sign in "-_+") else "_" for sign in "__".join(parts))
     return "".join(safe)[:150]
 

@@ -11,12 +11,25 @@ import pandas as pd
 from workbench.analysis.statistics import wilson
 from workbench.views.texts import terms
 
-FIXED_FACETS = ("run", "benchmark", "verdict", "strict", "label", "level", "action", "role", "probe")
+FIXED_FACETS = (
+    "run",
+    "benchmark",
+    "verdict",
+    "strict",
+    "label",
+    "level",
+    "action",
+    "role",
+    "probe",
+    "metric",
+    "turn_label",
+    "condition",
+)
 LATER_FACETS = ("error", "judge_label", "annotation", "matched", "instance", "speaker")
 _MOST_VALUES = 60
 _NOT_FACETS = {"case", "event", "conversation", "reason", "limit", "rationale", "role_name", "situation"}
 RANGES = ("latency_s", "judge_score")
-ORDERED = {"verdict": ("fail", "pass", "unmeasurable", "not scored", "not recorded")}
+ORDERED = {"verdict": ("fail", "pass", "not_eligible", "unmeasurable", "not scored", "not recorded")}
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,7 @@ class Table:
         self.facets = facets_of(frame)
         self._codes: dict[str, tuple[np.ndarray, list[str]]] = {}
         for name in self.facets:
-            codes, values = pd.factorize(frame[name].astype(str), sort=True)
+            codes, values = pd.factorize(_words(frame[name]), sort=True)
             self._codes[name] = (codes, [str(value) for value in values])
         self._kept: dict[tuple, np.ndarray] = {}
 
@@ -117,6 +130,11 @@ class Table:
         return out
 
 
+def _words(column: pd.Series) -> pd.Series:
+    """A column as text; nothing where a run has no such tag."""
+    return column.astype(str).where(column.notna(), "").astype(str)
+
+
 def ordered(frame: pd.DataFrame, rows: np.ndarray, column: str, descending: bool) -> np.ndarray:
     """The positions sorted by a column; rows without a value come last, equal ones keep their order."""
     if not column or column not in frame or not len(rows):
@@ -131,7 +149,7 @@ def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
     """Passed, measured, rows, rate and Wilson's interval a group; unmeasured rows are counted, never rated."""
     by = list(by)
     passed, measured = frame["verdict"].eq("pass"), frame["verdict"].isin(("pass", "fail"))
-    base = frame[by].astype(str).assign(passed=passed, measured=measured, rows=1)
+    base = frame[by].apply(_words).assign(passed=passed, measured=measured, rows=1)
     out = base.groupby(by, sort=True)[["passed", "measured", "rows"]].sum().reset_index()
     out["rate"] = out["passed"] / out["measured"].where(out["measured"] > 0)
     intervals = [

@@ -12,8 +12,8 @@ import param
 from workbench.views.workspace import Workspace
 
 NAMES = {
-    "view": "view", "run": "run", "case": "case", "event": "event", "q": "words", "sort": "sort", "by": "by",
-    "theme": "theme", "t": "at_s", "span": "span", "only": "chosen", "within": "ranges",
+    "view": "view", "run": "run", "case": "case", "event": "event", "metric": "metric", "q": "words", "sort": "sort",
+    "by": "by", "theme": "theme", "t": "at_s", "span": "span", "only": "chosen", "within": "ranges",
     "runs": "together", "set": "thresholds", "rule": "rule", "align": "align", "part": "section",
 }  # fmt: skip
 """Name in the address -> param of the workspace."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.cases import Case
 from workbench.views.detail import Detail
 from workbench.views.texts import plain
 from workbench.views.theme import Theme
@@ -36,11 +37,17 @@ def span_boxes(detail: Detail, channel: str, theme: Theme) -> Columns:
 
 
 def windows(detail: Detail) -> Columns:
+    """The scored window, and the case's other windows faintly."""
     chosen = detail.window
-    others = [(name, pair) for name, pair in detail.windows.items() if pair != chosen]
+    others = [
+        (name, pair) for name, pair in detail.windows.items() if not chosen or not np.allclose(pair, chosen, atol=2e-3)
+    ]
     pairs = ([("window", chosen)] if chosen else []) + others
+    faint = [place > 0 for place in range(len(pairs))]
     return {"left": [pair[0] for _, pair in pairs], "right": [pair[1] for _, pair in pairs],
-            "name": [plain(name, 40) for name, _ in pairs]}  # fmt: skip
+            "name": [plain(name, 40) for name, _ in pairs], "alpha": [0.1 if each else 0.45 for each in faint],
+            "edge": [0.0 if each else 0.6 for each in faint],
+            "map": [0.25 if each else 1.0 for each in faint]}  # fmt: skip
 
 
 def limit_line(detail: Detail) -> tuple[float, str] | None:
@@ -50,6 +57,8 @@ def limit_line(detail: Detail) -> tuple[float, str] | None:
         return None
     if name.endswith("_ms"):
         return window[0] + value / 1000, f"limit {value:g} ms"
+    if name == "brief_s":
+        return None  # a length of speech anywhere in the window
     if name == "backchannel_max_s":
         # The ceiling is on the length of what begins in the window, so it stands after that onset.
         onset = detail.row.get("onset_s")
@@ -102,20 +111,42 @@ def cue_bounds(detail: Detail) -> list[float]:
 
 
 def segments(detail: Detail, theme: Theme) -> Columns:
-    """The script as constructed: speech and designed silences of every cue that was played."""
-    out: Columns = {name: [] for name in ("left", "right", "text", "what", "colour")}
+    """The script as constructed: speech and designed silences of every cue that was played.
+
+    `tag` is the label of a cue that has one, where its speech begins.
+    """
+    out: Columns = {name: [] for name in ("left", "right", "text", "what", "colour", "tag")}
+    turns = turns_of(detail.case)
     for cue, start_s in _played(detail):
+        label, speaker = turns.get(cue.id, ("", ""))
+        about = " ".join(filter(None, (label, speaker)))
+        tag = label
         for part in cue.segments:
             if part.start_s is None or part.end_s is None:
                 continue
             silent = part.kind == "silence"
             said = f"{part.mark or 'silence'} {part.end_s - part.start_s:.2f} s" if silent else plain(part.text, 400)
-            what = f"{cue.id}, {part.mark or part.kind}: {said}"
+            what = f"{cue.id}{f' {about}' if about else ''}, {part.mark or part.kind}: {said}"
             colour = theme.muted if silent else theme.user
-            values = (start_s + part.start_s, start_s + part.end_s, said.replace("_", " "), what, colour)
+            shown = f"{about}: {said}" if tag and not silent else said.replace("_", " ")
+            values = (start_s + part.start_s, start_s + part.end_s, shown, what, colour, "" if silent else tag)
             for name, value in zip(out, values, strict=True):
                 out[name].append(value)
+            tag = tag if silent else ""
     return out
+
+
+def turns_of(case: Case | None) -> dict[str, tuple[str, str]]:
+    """Cue -> (label, speaker) of the cues that have a label. Who speaks is taken from what the case says of
+    its turns, where it does; else it is the cue's voice."""
+    if case is None:
+        return {}
+    turns = {cue.id: (plain(cue.label, 40), plain(cue.speaker, 40)) for cue in case.cues if cue.label}
+    told = case.expect.get("turns")
+    for turn in told if isinstance(told, list | tuple) else ():
+        if isinstance(turn, dict) and turn.get("cue") in turns and turn.get("speaker"):
+            turns[turn["cue"]] = (turns[turn["cue"]][0], plain(turn["speaker"], 40))
+    return turns
 
 
 def _played(detail: Detail) -> list[tuple[Any, float]]:
@@ -171,13 +202,15 @@ def events(detail: Detail) -> Columns:
         return out
     found: list[tuple[float, str, str]] = []
     starts = {cue.id: cue.start.kind for cue in detail.case.cues} if detail.case else {}
+    turns = turns_of(detail.case)
     for event in record.events:
         about = ", ".join(f"{name} {value}" for name, value in event.data.items())
         kind = event.kind
         if kind == "cue" and starts.get(event.data.get("cue")) == "after_onset":
             kind = "barge-in"
         if event.kind == "cue":
-            kind = f"{kind} {event.data.get('cue', '')}"
+            cue = event.data.get("cue", "")
+            kind = " ".join(turns[cue]) if cue in turns else f"{kind} {cue}"
         found.append((event.t_s, kind, about))
     if record.onset_s is not None:
         found.append((record.onset_s, "onset waited for", ""))
@@ -196,15 +229,24 @@ def events(detail: Detail) -> Columns:
 
 
 def fitted(columns: Columns, start_s: float, end_s: float, width_px: int, px_a_sign: float = 6.3) -> Columns:
-    """Label columns for boxes: text cut to what fits into each box at this zoom, placed inside the view."""
+    """Label columns for boxes: text cut to what fits into each box at this zoom, placed inside the view.
+
+    Where a box is too small for more than its `tag`, that may reach to the next box.
+    """
     per_s = width_px / max(end_s - start_s, 1e-6)
     x, label = [], []
-    for left, right, text in zip(columns["left"], columns["right"], columns["text"], strict=True):
+    tags = columns.get("tag", [""] * len(columns["left"]))
+    after = [*columns["left"], end_s][1:] if columns["left"] else []
+    rows = zip(columns["left"], columns["right"], columns["text"], tags, after, strict=True)
+    for left, right, text, tag, free in rows:
         left, right = max(left, start_s), min(right, end_s)
         room = int((right - left) * per_s / px_a_sign) - 1
         text = " ".join(text.split())
         x.append(left)
-        label.append("" if room < 3 else text if len(text) <= room else text[: room - 1] + "…")
+        if tag and room < len(tag) + 4:
+            label.append(tag if right > left and len(tag) * px_a_sign <= (free - left) * per_s + 2 else "")
+        else:
+            label.append("" if room < 3 else text if len(text) <= room else text[: room - 1] + "…")
     return {"x": x, "label": label}
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from workbench.analysis.sweep import Sweep, sweep, tau_b
 from workbench.benchmarks.base import Benchmark, Contrast
-from workbench.views.store import Key
+from workbench.views.store import KEY, Key
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Redecide:
 
     def key(self, name: str, row: int) -> Key:
         frame = self.frames[name]
-        return (name, str(frame["case"].iloc[row]), str(frame["event"].iloc[row]) if "event" in frame else "")
+        return (name, *(str(frame[part].iloc[row]) if part in frame else "" for part in KEY[1:]))
 
 
 def _masks(contrasts: Mapping[str, Contrast], measured: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -25,16 +25,18 @@ from workbench.version import SCORER
 from workbench.views.judged import judged_columns
 
 CORE: dict[str, Any] = {
-    "run": "", "case": "", "event": "", "benchmark": "", "conversation": "", "verdict": "", "strict": "", "label": "",
-    "limit": "", "limit_value": float("nan"), "reason": "", "onset_s": float("nan"), "offset_s": float("nan"),
-    "latency_s": float("nan"), "error": "", "judge_score": float("nan"), "judge_label": "", "annotation": "",
+    "run": "", "case": "", "event": "", "metric": "", "benchmark": "", "conversation": "", "verdict": "", "strict": "",
+    "label": "", "limit": "", "limit_value": float("nan"), "reason": "", "onset_s": float("nan"),
+    "offset_s": float("nan"), "latency_s": float("nan"), "error": "", "judge_score": float("nan"), "judge_label": "", "annotation": "",
 }  # fmt: skip
 """Column -> what stands in it when nothing is known."""
 
-ONSETS, OFFSETS = ("genuine_s", "onset_s", "latency_s"), ("off_s", "offset_s")
+ONSETS, OFFSETS = ("genuine_s", "onset_s", "latency_s"), ("off_s", "offset_s", "release_s")
 """Names under which benchmarks measure when the agent began and fell silent, seconds after the window opened."""
 
 _MEASURED_BY_OFFSET = ("YIELD", "CONTINUE")
+_OF_EVENTS = ("turn_label",)
+"""Measured columns that say what an event is; they are shown and filtered like tags."""
 
 
 @dataclass
@@ -207,21 +209,24 @@ def _with_scores(run: RunRows, labels: pd.DataFrame) -> pd.DataFrame:
     except (InputError, OSError, ValueError):
         if run.recorded:
             run.problems.append(f"The run has not been scored: `workbench score {run.name}` does it.")
-        return labels.assign(event="", verdict=state, strict=state, reason="")
+        return labels.assign(event="", metric="", verdict=state, strict=state, reason="")
     if run.score.get("scorer") != SCORER:
         run.problems.append(f"Scored by version {run.score.get('scorer')!r} of the scorer, and this is {SCORER!r}.")
     for frame in (verdicts, measured):
-        if "event" not in frame:
-            frame["event"] = ""
+        for name in ("event", "metric"):
+            if name not in frame:
+                frame[name] = ""
     chosen = {"onset_s": _first(measured, ONSETS), "offset_s": _first(measured, OFFSETS)}
-    latencies = measured[["case", "event"]].assign(**chosen)
+    chosen |= {name: measured[name] for name in _OF_EVENTS if name in measured}
+    latencies = measured[["case", "event", "metric"]].assign(**chosen)
     columns = [name for name in verdicts if name in CORE and name != "benchmark"]
-    verdicts = verdicts[columns].merge(latencies, on=["case", "event"], how="left")
+    verdicts = verdicts[columns].merge(latencies, on=["case", "event", "metric"], how="left")
     rows = labels.merge(verdicts, on="case", how="left")
-    rows["event"] = rows["event"].fillna("")
-    action = rows.get("action", pd.Series("", index=rows.index))
-    by_offset = action.isin(_MEASURED_BY_OFFSET)
-    rows["latency_s"] = rows["onset_s"].where(~by_offset, rows["offset_s"])
+    rows[["event", "metric"]] = rows[["event", "metric"]].fillna("")
+    if "action" in rows:
+        rows["latency_s"] = rows["onset_s"].where(~rows["action"].isin(_MEASURED_BY_OFFSET), rows["offset_s"])
+    else:
+        rows["latency_s"] = rows["onset_s"].fillna(rows["offset_s"])
     there = rows["case"].isin(run.recorded)
     # Recorded after the last scoring: the old "not recorded" would be wrong now.
     late = rows["verdict"].isna() | (there & rows["reason"].astype(str).str.contains("has not been recorded"))

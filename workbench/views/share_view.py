@@ -75,7 +75,7 @@ class ShareView(Viewer):
         with pn.io.hold():
             self._link()
             there = space.store.position(space.key) is not None
-            name = f"{space.case} {space.event}".strip()
+            name = " ".join(space.key[1:]).strip()
             self.case.object = (
                 f"<h3>This case: {esc(name)} in {esc(space.run)}</h3><div class='wb-muted'>One HTML file with sound, "
                 "picture, verdict, judges, prompt and annotations. It plays without a server or a network.</div>"
@@ -168,7 +168,7 @@ class ShareView(Viewer):
         from workbench.views.detail import load_detail
 
         key = self.workspace.key
-        people, _, _ = of_row(self.workspace.store.runs[key[0]].folder, key[1], key[2])
+        people, _, _ = of_row(self.workspace.store.runs[key[0]].folder, *key[1:])
         return _zipped(annotation_files.case_files(load_detail(self.workspace.store, key), people))
 
     def _table(self) -> io.BytesIO:

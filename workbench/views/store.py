@@ -1,11 +1,11 @@
 """Every run of a folder as one frame, read again while runs are being written.
 
-A row is keyed by (run, case, event); `event` is '' for benchmarks with one row a case. Only what
-tables and filters need is held: a case, a record or spans are read when somebody looks at them
-(see `detail`). One store serves all sessions of a process.
+A row is keyed by (run, case, event, metric); the last two are '' for benchmarks with one row a case.
+Only what tables and filters need is held: a case, a record or spans are read when somebody looks at
+them (see `detail`). One store serves all sessions of a process.
 
-Columns that every row has: run, case, event, benchmark, conversation, verdict ('pass', 'fail',
-'unmeasurable', 'not scored', 'not recorded'), strict, label, limit, limit_value, reason, onset_s,
+Columns that every row has: run, case, event, metric, benchmark, conversation, verdict ('pass', 'fail',
+'not_eligible', 'unmeasurable', 'not scored', 'not recorded'), strict, label, limit, limit_value, reason, onset_s,
 offset_s, latency_s, error, judge_score, judge_label, annotation; and the benchmark's own tags.
 """
 
@@ -23,21 +23,27 @@ from workbench.files import content_key
 from workbench.views.filters import Table
 from workbench.views.run_rows import CORE, RunRows, read_run, signature
 
-Key = tuple[str, str, str]
+Key = tuple[str, str, str, str]
+KEY = ("run", "case", "event", "metric")
 
 _LOOK_AGAIN_S = 2.0
 """Sessions share one look at the disk in this time."""
 
 
 def key_of(row: pd.Series) -> Key:
-    return (row["run"], row["case"], row["event"])
+    return tuple(row[name] for name in KEY)
+
+
+def whole_key(key: Iterable[str]) -> Key:
+    """A key whose last parts may be left out."""
+    return (*key, "", "", "", "")[: len(KEY)]
 
 
 class Store:
     """The runs below one or more folders.
 
-    readers : functions run -> frame with columns case, event and further ones (annotations, say),
-    joined to the rows of that run; a column that `CORE` has already is overwritten where not null.
+    readers : functions run -> frame with columns case, event, perhaps metric and further ones
+    (annotations, say), joined to the rows of that run; a column that `CORE` has already is overwritten where not null.
     """
 
     def __init__(self, folders: Iterable[str | Path], readers: Iterable[Callable[[RunRows], pd.DataFrame]] = ()):
@@ -111,12 +117,14 @@ class Store:
                 rows = _joined(rows, reader(run))
             parts.append(rows)
         frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(CORE))
+        for name in set(frame) - set(CORE):
+            # Counts stay counts where another benchmark has no such tag.
+            if frame[name].dtype.kind == "f" and all(part[name].dtype.kind == "i" for part in parts if name in part):
+                frame[name] = frame[name].astype("Int64")
         self.texts = frame.pop("text") if "text" in frame else pd.Series([], dtype=str)
         self.frame = frame
         self._table = None
-        self._where = {
-            key: row for row, key in enumerate(zip(frame["run"], frame["case"], frame["event"], strict=True))
-        }
+        self._where = {key: row for row, key in enumerate(zip(*(frame[name] for name in KEY), strict=True))}
         self.version += 1
 
     # -- transcripts, read in the background ---------------------------------------------------
@@ -167,7 +175,7 @@ class Store:
 
     def position(self, key: Key) -> int | None:
         """The row of a key in `frame`, or None."""
-        return self._where.get(tuple(key))
+        return self._where.get(whole_key(key))
 
     def row(self, key: Key) -> pd.Series | None:
         at = self.position(key)
@@ -180,8 +188,9 @@ class Store:
 def _joined(rows: pd.DataFrame, extra: pd.DataFrame) -> pd.DataFrame:
     if extra is None or extra.empty:
         return rows
-    extra = extra.drop_duplicates(["case", "event"], keep="last").set_index(["case", "event"])
-    keys = pd.MultiIndex.from_frame(rows[["case", "event"]])
+    names = [name for name in KEY if name in extra and name != "run"]
+    extra = extra.drop_duplicates(names, keep="last").set_index(names)
+    keys = pd.MultiIndex.from_frame(rows[names])
     rows = rows.copy()
     for name in extra:
         fresh = extra[name].reindex(keys).to_numpy()

@@ -17,7 +17,7 @@ from workbench.views.look import TEXT_CSS, WIDGET_CSS
 from workbench.views.pictures import tau_histogram
 from workbench.views.redecide import Answer, Redecide
 from workbench.views.side_by_side import choose, identity, load_tables, show_picker, watch_picker
-from workbench.views.store import key_of
+from workbench.views.store import KEY, key_of
 from workbench.views.sweep_pictures import HeatMaps, Ranking
 from workbench.views.sweep_texts import rank_table, slider
 from workbench.views.texts import esc, plain
@@ -216,11 +216,11 @@ class SweepView(Viewer):
             table.param.update(columns=columns, rows=rows, page=page, total=len(places), stamp=table.stamp + 1)
 
     def _turns_at(self, row: Any) -> str:
-        run, case, event = key_of(row)
-        frame = self.engine.frames.get(run)
-        if frame is None:
+        found = self.engine.frames.get(row["run"])
+        if found is None:
             return ""
-        found = frame[(frame["case"] == case) & ((frame["event"] == event) if "event" in frame else True)]
+        for name in KEY[1:]:
+            found = found[found[name] == row[name]] if name in found else found
         flip = self.engine.benchmark.decider.flip(found.iloc[0].to_dict()) if len(found) else None
         return "" if flip is None else str(flip)
 
@@ -260,5 +260,5 @@ class SweepView(Viewer):
 
 
 def _keys(name: str, frame) -> list:
-    events = frame["event"].astype(str) if "event" in frame else [""] * len(frame)
-    return [(name, case, event) for case, event in zip(frame["case"], events, strict=True)]
+    parts = [frame[part].astype(str) if part in frame else [""] * len(frame) for part in KEY[1:]]
+    return [(name, *key) for key in zip(*parts, strict=True)]

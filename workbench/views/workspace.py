@@ -13,7 +13,7 @@ import pandas as pd
 import param
 
 from workbench.views import filters as fl
-from workbench.views.store import Key, Store, key_of
+from workbench.views.store import KEY, Key, Store, key_of, whole_key
 from workbench.views.theme import DARK, LIGHT, Theme
 
 
@@ -25,6 +25,7 @@ class Workspace(param.Parameterized):
     run = param.String("", doc="run of the chosen row")
     case = param.String("", doc="case of the chosen row")
     event = param.String("", doc="event of the chosen row; '' where a case has one row")
+    metric = param.String("", doc="metric of the chosen row; '' where an event has one row")
     chosen = param.Dict({}, doc="facet -> list of values kept")
     ranges = param.Dict({}, doc="column -> [low, high]")
     words = param.String("", doc="free-text search")
@@ -91,7 +92,7 @@ class Workspace(param.Parameterized):
 
     @property
     def key(self) -> Key:
-        return (self.run, self.case, self.event)
+        return (self.run, self.case, self.event, self.metric)
 
     @property
     def position(self) -> int | None:
@@ -102,8 +103,9 @@ class Workspace(param.Parameterized):
 
     def select(self, key: Key, *, open_case: bool = False) -> None:
         """Choose a row; the moment and the zoom of the row before do not carry over."""
-        change: dict[str, Any] = dict(zip(("run", "case", "event"), key, strict=True))
-        if tuple(key) != self.key:
+        key = whole_key(key)
+        change: dict[str, Any] = dict(zip(KEY, key, strict=True))
+        if key != self.key:
             change |= {"at_s": None, "span": [], "message": ""}
         if open_case:
             change["view"] = "case"
@@ -118,7 +120,12 @@ class Workspace(param.Parameterized):
         self.select(key_of(self.frame.iloc[self.rows[at]]))
 
     def siblings(self) -> list[Key]:
-        """The same case and event in every run that has it, in the order of the runs."""
+        """The same case, event and metric in every run that has it, in the order of the runs."""
         frame = self.frame
-        same = frame[(frame["case"] == self.case) & (frame["event"] == self.event)]
+        same = frame[(frame["case"] == self.case) & (frame["event"] == self.event) & (frame["metric"] == self.metric)]
         return [key_of(row) for _, row in same.iterrows()]
+
+    def others(self) -> pd.DataFrame:
+        """All rows of the chosen case in its run, in their own order; the index is the position in the frame."""
+        frame = self.store.frame
+        return frame[(frame["run"] == self.run) & (frame["case"] == self.case)]

@@ -13,7 +13,7 @@ from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.brought import decide_brought
 from workbench.benchmarks.duplexmpe.cases import BENCHMARK_NAME
 from workbench.benchmarks.duplexmpe.decide import DEFAULTS, GRID, as_table, contrasts, flip, passes
-from workbench.benchmarks.duplexmpe.evidence import verdicts
+from workbench.benchmarks.duplexmpe.evidence import chain, verdicts
 from workbench.benchmarks.duplexmpe.measure import measure, unmeasured
 from workbench.benchmarks.duplexmpe.reference import moves
 from workbench.benchmarks.duplexmpe.streams import MERGE_GAP_S
@@ -35,4 +35,5 @@ BENCHMARK = Benchmark(
     tables=tables,
     moves=moves,
     decide_brought=decide_brought,
+    steps=chain,
 )

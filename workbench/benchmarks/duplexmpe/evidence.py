@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.benchmarks.base import Step
 from workbench.benchmarks.duplexmpe import decide
 from workbench.benchmarks.duplexmpe.decide import FAIL, NOT_ELIGIBLE, PASS, STEPS, UNDECIDED, VERDICTS
 
@@ -33,6 +34,34 @@ STEP_WORDS = {
     "speaking_at_resolution": "the agent had stopped before N4_R began",
 }
 """Why an event left the denominator of yield, by the step it did not pass."""
+
+
+_STEP_PASSED = {
+    "silent_during_question": "the agent was silent during N4_Q",
+    "started_in_gap": "the agent began to speak between N4_Q and N4_R",
+    "speaking_at_resolution": "the agent was still speaking as N4_R began",
+}
+
+
+def chain(row: Mapping[str, Any]) -> list[Step]:
+    """The eligibility chain of one row of yield, in words; [] for other metrics and where nothing was measured."""
+    if row.get("metric") != "yield" or isinstance(row.get("reason"), str):
+        return []
+    out, going = [], True
+    for name, column in decide.STEP_COLUMNS.items():
+        value = row.get(column)
+        known = value is not None and value == value
+        if not going:
+            out.append(Step(name, None, "not asked: the event had left before"))
+        elif not known:
+            out.append(Step(name, None, "not known: the recording ends before it shows"))
+            going = False
+        elif value:
+            out.append(Step(name, True, _STEP_PASSED[name]))
+        else:
+            out.append(Step(name, False, f"{STEP_WORDS[name]}: here the event left the denominator"))
+            going = False
+    return out
 
 
 def verdicts(frame: pd.DataFrame, settings: Mapping[str, float] | None = None) -> pd.DataFrame:

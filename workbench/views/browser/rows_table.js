@@ -52,7 +52,7 @@ export function render({ model, el }) {
       cell.className = "none";
       cell.textContent = model.empty;
     }
-    body.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+    if (model.follow) body.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   };
   const drawFoot = () => {
     foot.replaceChildren();
@@ -77,7 +77,7 @@ export function render({ model, el }) {
   model.on("stamp", draw);
   model.on("selected", () => {
     for (const row of body.rows) row.setAttribute("aria-selected", String(Number(row.dataset.place) === model.selected));
-    body.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+    if (model.follow) body.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   });
   draw();
 }
