@@ -112,7 +112,7 @@ strict_ceiling.loc[strict_ceiling["case"] == case.id, ["verdict", "label", "limi
 #
 # For every expected action: of the cases that could be measured, how many each reference agent passes. The oracle
 # should pass all of them and contrary none. `eager` and `silent` show what a careless agent gets for free: silence
-# passes every LISTEN case, and so it beats an agent that tries.
+# passes every LISTEN case, which is why one action's rate should never be read alone.
 
 # %%
 table = pd.concat([run.tables()["ias_by_action"].assign(run=name) for name, run in runs.items()])

@@ -13,7 +13,7 @@ from workbench.views.store import Store
 from workbench.views.texts import block, esc, highlight, pairs, script
 
 _SIGNS = {"pass": "✓ pass", "fail": "✗ fail"}
-_HEARD = ("gold", "transcript")
+_HEARD = ("gold", "turn", "transcript")
 """What a judge of single turns was shown that stands beside its word."""
 _PARTS = ("persona", "directive", "contradiction")
 

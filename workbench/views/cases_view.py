@@ -258,7 +258,8 @@ def strip(rows: pd.DataFrame, by: str) -> str:
         all_of = _mixed_cell(run) if several and len(line) == 1 else _whole_cell(run)
         out.append(f"<tr>{title}{all_of}{''.join(cells)}</tr>")
     if len(whole) > most:
-        out.append(f'<tr><td colspan="{len(names) + 2}" class="wb-muted">and {len(whole) - most} more lines</td></tr>')
+        kind = "runs" if len(line) == 1 else "lines"
+        out.append(f'<tr><td colspan="{len(names) + 2}" class="wb-muted">and {len(whole) - most} more {kind}</td></tr>')
     return f'<div class="wb-wide"><table class="wb-strip">{"".join(out)}</table></div>'
 
 

@@ -40,7 +40,7 @@ _COMPRESSION = 0.94
 """libsndfile's scale: about 15 kbit/s a channel, and silence costs next to nothing."""
 
 _BLOCK = 24_000
-INDEX_COLUMNS = ("run", "event", "metric", "level", "action", "verdict", "label", "reason")
+INDEX_COLUMNS = ("run", "event", "turn_label", "metric", "condition", "level", "action", "verdict", "label", "reason")
 
 
 def case_page(store: Store, key: Key, *, audio: dict[str, str] | None = None, back: str = "") -> str:

@@ -137,11 +137,15 @@ def segments(detail: Detail, theme: Theme) -> Columns:
 
 
 def turns_of(case: Case | None) -> dict[str, tuple[str, str]]:
-    """Cue -> (label, speaker) of the cues that have a label. Who speaks is taken from what the case says of
-    its turns, where it does; else it is the cue's voice."""
+    """Cue -> (label, speaker) of the cues that have a label besides their name.
+
+    Who speaks is taken from what the case says of its turns, where it does; else it is the cue's voice.
+    """
     if case is None:
         return {}
-    turns = {cue.id: (plain(cue.label, 40), plain(cue.speaker, 40)) for cue in case.cues if cue.label}
+    turns = {
+        cue.id: (plain(cue.label, 40), plain(cue.speaker, 40)) for cue in case.cues if cue.label not in ("", cue.id)
+    }
     told = case.expect.get("turns")
     for turn in told if isinstance(told, list | tuple) else ():
         if isinstance(turn, dict) and turn.get("cue") in turns and turn.get("speaker"):

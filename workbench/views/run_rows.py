@@ -27,7 +27,8 @@ from workbench.views.judged import judged_columns
 CORE: dict[str, Any] = {
     "run": "", "case": "", "event": "", "metric": "", "benchmark": "", "conversation": "", "verdict": "", "strict": "",
     "label": "", "limit": "", "limit_value": float("nan"), "reason": "", "onset_s": float("nan"),
-    "offset_s": float("nan"), "latency_s": float("nan"), "error": "", "judge_score": float("nan"), "judge_label": "", "annotation": "",
+    "offset_s": float("nan"), "latency_s": float("nan"), "error": "", "judge_score": float("nan"),
+    "judge_label": "", "annotation": "",
 }  # fmt: skip
 """Column -> what stands in it when nothing is known."""
 
