@@ -2,8 +2,10 @@
 
 import workbench as wb
 
-run = wb.load_run("runs/oracle")
-run.cases, run.measurements, run.verdicts({"max_wait_s": 2.5}), run.tables()
+dataset = wb.build("ifeval", "datasets/small", limit=96)
+run = wb.score(wb.run(dataset, "oracle", "runs/oracle"))
+run = wb.load_run("runs/oracle")     # or one that is there already
+run.cases, run.measurements, run.verdicts({"max_wait_s": 2.5}), run.flips(), run.tables()
 wb.sweep([run_a, run_b])             # every run under every threshold setting, ranked
 wb.ranking_flips([run_a, run_b], "max_wait_s")
 wb.compare(run_a, run_b)             # wins, losses, paired tests, evidence side by side
