@@ -117,25 +117,10 @@ def run(
     from workbench.runners import batch
 
     make = factory(agent, options, benchmarks.get(dataset.header.benchmark).moves)
-    outcome = _outside_of_a_loop(
-        lambda: batch.run(batch.Plan(dataset, make, Path(out), clock=clock, concurrency=concurrency))
-    )
+    outcome = batch.run(batch.Plan(dataset, make, Path(out), clock=clock, concurrency=concurrency))
     if outcome.problems:
         raise ProblemsFound(outcome.problems)
     return load_run(out)
-
-
-def _outside_of_a_loop(work):
-    """Do `work` where no event loop is running: in a thread when one runs here, as in Jupyter."""
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return work()
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result()
 
 
 def score(

@@ -11,6 +11,7 @@ import pandas as pd
 from pydantic import Field, ValidationError, model_validator
 
 from workbench import spans as sp
+from workbench.benchmarks.base import with_defaults
 from workbench.benchmarks.duplexmpe import decide
 from workbench.benchmarks.duplexmpe.authored import LABELS, Label
 from workbench.benchmarks.duplexmpe.evidence import verdicts
@@ -64,7 +65,7 @@ def decide_brought(items: Any, settings: Mapping[str, float] | None = None) -> t
     """
     settings = dict(settings or {})
     merge_gap_s = settings.pop("merge_gap_s", MERGE_GAP_S)
-    values = decide.thresholds(**settings)
+    values = with_defaults(decide.DEFAULTS, settings)
     if not isinstance(items, list):
         raise InputError(f"A JSON list of streams is needed, found {type(items).__name__}; wrap the stream in [ ].")
     streams, problems, seen, spoilt = [], [], set(), {}

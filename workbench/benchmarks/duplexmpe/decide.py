@@ -51,21 +51,6 @@ STEPS = ("silent_during_question", "started_in_gap", "speaking_at_resolution")
 STEP_COLUMNS = dict(zip(STEPS, ("quiet_question", "began_in_gap", "speaking_at_resolution"), strict=True))
 
 
-def thresholds(**settings: float) -> dict[str, float]:
-    """The defaults with some replaced.
-
-    Raises
-    ------
-    InputError : unknown name, or a value that is not a finite number at least 0.
-    """
-    for name, value in settings.items():
-        if name not in DEFAULTS:
-            raise InputError(f"There is no threshold {name!r}; thresholds are {', '.join(DEFAULTS)}.")
-        if not np.isfinite(value) or value < 0:
-            raise InputError(f"The threshold {name} cannot be {value!r}; give a number of at least 0.")
-    return DEFAULTS | settings
-
-
 @dataclass(frozen=True)
 class Table:
     """The columns that verdicts need, arrays of one length (n,); NaN in floats stands for null.
