@@ -53,7 +53,7 @@ def test_decide_reads_a_file_or_standard_input(tmp_path):
     assert done.returncode == 0
     (verdict,) = json.loads(done.stdout)
     assert (verdict["id"], verdict["verdict"], verdict["strict"]) == (7, "pass", "pass")
-    assert verdict["evidence"]["genuine_s"] == 1.0 and "limit 2 s" in verdict["reason"]
+    assert verdict["evidence"]["genuine_s"] == 1.0 and "limit 2.0 s" in verdict["reason"]
     done = workbench("decide", "ifeval", "-", "--set", "max_wait_s=0.5", stdin=json.dumps(items))
     assert json.loads(done.stdout)[0]["verdict"] == "fail"
     assert json.loads(workbench("decide", "ifeval", "-", stdin="[]").stdout) == []
@@ -100,3 +100,24 @@ def test_every_agent_is_listed():
     done = workbench("agents")
     for name in ("oracle", "contrary", "silent", "babble", "echo", "eager", "cascade", "openai-realtime"):
         assert name in done.stdout
+
+
+def test_input_that_no_parser_likes_gets_a_sentence(tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "long.json").write_text("[" + "9" * 6000 + "]")
+    for name in ("deep.json", "long.json"):
+        done = workbench("decide", "ifeval", tmp_path / name)
+        assert done.returncode == 2 and name in done.stderr
+    done = workbench("decide", "ifeval", tmp_path / "long.json", "--set", "max_wait_s=" + "1" * 401)
+    assert done.returncode == 2 and "max_wait_s" in done.stderr
+
+
+@pytest.mark.parametrize(("tag", "value"), [("action", "SING"), ("level", "L9"), ("role", None)])
+def test_cases_that_validate_refuses_are_not_run(dataset_copy, tmp_path, tag, value):
+    path = dataset_copy / "cases.jsonl"
+    lines = path.read_text().splitlines()
+    case = json.loads(lines[0])
+    case["tags"] = {k: v for k, v in case["tags"].items() if k != tag} | ({tag: value} if value else {})
+    path.write_text("\n".join([json.dumps(case), *lines[1:]]) + "\n")
+    done = workbench("run", dataset_copy, "--agent", "silent", "--out", tmp_path / "run")
+    assert done.returncode == 2 and case["id"] in done.stderr

@@ -13,7 +13,7 @@ def test_the_example_agent_runs(tiny_dataset, tmp_path):
     (example,) = re.findall(r"```python\n# my_agents\.py\n(.*?)```", README, re.S)
     (tmp_path / "my_agents.py").write_text(example)
     done = subprocess.run(
-        [sys.executable, "-m", "workbench", "run", str(tiny_dataset), "--agent", "python:my_agents:Beeper",
+        [str(Path(sys.executable).parent / "workbench"), "run", str(tiny_dataset), "--agent", "python:my_agents:Beeper",
          "--out", str(tmp_path / "run")],
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip

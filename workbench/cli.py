@@ -1,5 +1,6 @@
-"""The command line: parses, calls the library, prints. Exit codes: 0 done, 2 the input needs mending,
-3 done but some cases could not be used, 130 interrupted (the same command goes on)."""
+"""The command line: parses, calls the library, prints. Exit codes: 0 done; 1 judged
+metrics are invalid; 2 the input needs mending; 3 done, but agents or authors failed on some cases;
+130 interrupted (the same command goes on)."""
 
 from __future__ import annotations
 
@@ -45,11 +46,20 @@ def _settings(pairs: list[str], *, numbers: bool) -> dict:
             raise InputError(f"--set {pair!r} is not NAME=VALUE.")
         try:
             settings[name] = json.loads(value)
-        except json.JSONDecodeError:
+        except ValueError:  # not JSON: plain text
             settings[name] = value
-        if numbers and (isinstance(settings[name], bool) or not isinstance(settings[name], int | float)):
-            raise InputError(f"--set {name}: {value!r} is not a number.")
+        if numbers:
+            settings[name] = _number(name, settings[name])
     return settings
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"--set {name}: {str(value)[:40]!r} is not a number that can be used.") from None
 
 
 def _complain(problems: list[str]) -> None:
@@ -198,7 +208,11 @@ def run(
         raise InputError(f"--concurrency {concurrency} runs nothing; give at least 1.")
     if all(cue.audio is None for case in loaded.cases for cue in case.cues):
         raise InputError(f"{dataset} was built with --no-audio and cannot be run; build it again without that option.")
-    make = factory(agent, _settings(settings, numbers=False), benchmarks.get(loaded.header.benchmark).moves)
+    chosen = benchmarks.get(loaded.header.benchmark)
+    unfit = chosen.validate(loaded, False)
+    if unfit:
+        raise ProblemsFound(unfit)
+    make = factory(agent, _settings(settings, numbers=False), chosen.moves)
     plan = batch.Plan(loaded, make, out, clock, policy, concurrency, keep_errors, dask)
     outcome = batch.run(plan)
     speed = f", {outcome.audio_s / outcome.wall_s:.0f} times real time" if outcome.recorded and outcome.wall_s else ""
@@ -206,7 +220,7 @@ def run(
         f"{outcome.recorded} cases recorded in {outcome.wall_s:.1f} s{speed}; {outcome.kept} kept from before; in {out}"
     )
     for reason, count in outcome.failed.most_common():
-        err.print(f"- {count} cases failed: {reason}", markup=False)
+        err.print(f"- {count} cases failed: {reason}, such as: {outcome.words[reason]}", markup=False)
     problems = [*loaded.problems, *outcome.problems]
     if problems:
         _complain(problems)
@@ -258,6 +272,7 @@ def score(
 ) -> None:
     """Find speech, measure, decide. `--set` changes thresholds, such as --set max_wait_s=2.5."""
     from workbench.benchmarks.base import with_defaults
+    from workbench.datasets import describe
     from workbench.runs import load_run
     from workbench.scoring import score_run, summary_line
     from workbench.vad import VadSettings
@@ -267,7 +282,7 @@ def score(
             detector=detector, threshold=vad_threshold, min_speech_ms=min_speech_ms, min_silence_ms=min_silence_ms
         )
     except ValueError as error:
-        raise InputError(f"The detector settings cannot be used: {' '.join(str(error).split())}.") from None
+        raise InputError(f"The detector settings cannot be used: {describe(error)}.") from None
     problems = []
     for folder in runs:
         loaded = load_run(folder)
@@ -275,6 +290,11 @@ def score(
         with_defaults(loaded.benchmark.defaults, limits)
         scored = score_run(loaded, vad, limits, workers)
         print(f"{folder}: {summary_line(scored.verdicts)}")
+        waiting = int(scored.measurements["reason"].eq("not_recorded").sum())
+        if waiting:
+            err.print(
+                f"- {folder}: {waiting} cases are not recorded yet; `workbench run` with the same options goes on."
+            )
         problems += scored.problems
     if problems:
         _complain(problems)

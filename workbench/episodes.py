@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import soundfile
 from pydantic import Field, ValidationError
 
 from workbench import audio
@@ -158,6 +159,19 @@ def load_record(path: Path) -> EpisodeRecord:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the record"
         raise InputError(f"{path}: {field}: {first['msg']}; run the case again.") from None
+
+
+def audio_is_whole(folder: Path, record: EpisodeRecord) -> bool:
+    """Whether the recording is there with the length its record gives, by its header and size alone."""
+    if record.duration_s == 0:
+        return True  # failed before anything was recorded
+    path = stereo_path(folder, record.case)
+    try:
+        about = soundfile.info(path)
+    except (soundfile.LibsndfileError, OSError):
+        return False
+    whole = about.frames == round(record.duration_s * RATE_HZ) and about.channels == 2
+    return whole and path.stat().st_size >= about.frames * 4
 
 
 def load_audio(folder: Path, record: EpisodeRecord) -> np.ndarray:

@@ -55,8 +55,12 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} is a folder, where a JSON file is needed.") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from None
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply to be read; it should be a list of objects.") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}); mend or remove it.") from None
+    except ValueError as error:
+        raise InputError(f"{path} holds a number that cannot be read ({error}); mend it.") from None
 
 
 def sha256_of(path: Path) -> str:

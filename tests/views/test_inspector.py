@@ -392,7 +392,7 @@ def test_shell_walks_rows_and_keeps_views(space):
 def test_verdict_says_why_and_where_it_flips(store):
     detail = load_detail(store, ("slow", *FIRST[1:]))
     said = case_texts.beside(detail, store)
-    assert re.search(r"onset 2\.\d+ s after the window opened; limit 2 s", said) and "✗ fail" in said
+    assert re.search(r"onset 2\.\d+ s after the window opened; limit 2\.0 s", said) and "✗ fail" in said
     assert "max_wait_s" in said and "62.5" not in said.split("Judge")[0]
     assert "62.5" in said and "no language model" in said
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -108,6 +110,8 @@ def factory(name: str, options: Mapping[str, Any] | None = None, planner: Planne
     else:
         raise InputError(f"There is no agent {name!r}; agents are {', '.join(AGENTS)}, or python:module:Class.")
     module_name, _, class_name = entry.target.partition(":")
+    if name.startswith("python:") and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
     try:
         made = getattr(import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError) as error:

@@ -82,6 +82,11 @@ def summarise(run: Run, folder: Path) -> Summary:
             f"INVALID: {errors} of {asked} judgements are errors ({100 * errors / asked:.1f} %, at most "
             f"{100 * MAX_ERROR_SHARE:.0f} % are allowed). Judge again before using these figures."
         )
+    if errors:
+        said = rows.loc[rows.status == "error", "message"].dropna()
+        if len(said):
+            text, count = next(iter(said.value_counts().items()))
+            problems.append(f"The most frequent error ({count} of {errors}): {text}")
     waiting = int((rows.status == "not_judged").sum())
     if waiting:
         problems.append(f"{waiting} of {len(rows)} cases are not judged yet.")
@@ -111,6 +116,7 @@ def case_rows(run: Run, folder: Path, judge: Judge) -> pd.DataFrame:
             row["item"] = line.item if line else ""
             row["status"] = line.status if line else "not_judged"
             row["reason"] = line.reason if line else None
+            row["message"] = line.message if line else None
             for name in (judge.score, judge.label):
                 if name:
                     row[name] = line.values.get(name) if line else None

@@ -26,7 +26,7 @@ from workbench.agents.base import Traits
 from workbench.agents.registry import Factory
 from workbench.cases import Case
 from workbench.datasets import Dataset
-from workbench.episodes import Policy
+from workbench.episodes import Failure, Policy
 from workbench.errors import InputError
 from workbench.parallel import cores, pmap
 from workbench.progress import meter
@@ -55,11 +55,12 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What a run came to: cases recorded now, kept from before, failed (reason -> count)."""
+    """What a run came to: cases recorded now, kept from before, failed (kind -> count, and the words of one)."""
 
     recorded: int = 0
     kept: int = 0
     failed: Counter = field(default_factory=Counter)
+    words: dict[str, str] = field(default_factory=dict)
     audio_s: float = 0.0
     wall_s: float = 0.0
     problems: list[str] = field(default_factory=list)
@@ -73,7 +74,7 @@ def run(plan: Plan) -> Outcome:
     InputError : clock and agent do not fit, the dataset has no audio, or `out` holds another run.
     KeyboardInterrupt : after which the same call goes on where it stopped.
     """
-    traits = plan.factory().traits
+    traits = _traits(plan.factory)
     clock = plan.clock or ("virtual" if traits.pacing == "input" else "wall")
     if clock not in CLOCKS:
         raise InputError(f"There is no clock {clock!r}; clocks are {', '.join(CLOCKS)}.")
@@ -89,6 +90,22 @@ def run(plan: Plan) -> Outcome:
         _await(_run_wall(plan, todo, outcome))
     outcome.wall_s = time.monotonic() - began
     return outcome
+
+
+def _traits(factory: Factory) -> Traits:
+    try:
+        made = factory()
+        traits = made.traits
+    except InputError:
+        raise
+    except Exception as error:  # a user's own class may do anything
+        raise InputError(
+            f"The agent cannot be made: {type(error).__name__}: {error}. It must be a class with `traits`, `open`, "
+            "`send` and `close` (docs/agents.md)."
+        ) from None
+    if not isinstance(traits, Traits):
+        raise InputError(f"The agent's `traits` must be workbench.agents.base.Traits, found {traits!r:.80}.")
+    return traits
 
 
 def _await(work: Coroutine[Any, Any, Result | None]) -> Result | None:
@@ -155,7 +172,8 @@ def _remaining(plan: Plan) -> tuple[list[Case], int]:
     for case in plan.dataset.cases:
         path = episodes.record_path(plan.out / "episodes", case.id)
         try:
-            status = episodes.load_record(path).status if path.exists() else None
+            record = episodes.load_record(path) if path.exists() else None
+            status = record.status if record and episodes.audio_is_whole(plan.out / "episodes", record) else None
         except InputError:
             status = None
         if status == "complete" or (status == "error" and plan.keep_errors):
@@ -185,22 +203,19 @@ async def _attempts(job: _Job, clips: dict, make_clock) -> Result:
     return await retrying(run_episode, job.case, clips, job.factory, make_clock, job.policy)
 
 
-def _virtual_case(job: _Job) -> tuple[str | None, float]:
+def _virtual_case(job: _Job) -> tuple[Failure | None, float]:
     clips = job.dataset.clips(job.case)
     result = _await(_attempts(job, clips, CLOCKS["virtual"]))
     episodes.save(job.folder, result.record, result.stereo, result.delivered)
-    return _failed(result), result.record.duration_s
+    return result.record.error, result.record.duration_s
 
 
-def _failed(result: Result) -> str | None:
-    return result.record.error.kind if result.record.error else None
-
-
-def _count(outcome: Outcome, failed: str | None, audio_s: float) -> str:
+def _count(outcome: Outcome, failed: Failure | None, audio_s: float) -> str:
     outcome.recorded += 1
     outcome.audio_s += audio_s
     if failed:
-        outcome.failed[failed] += 1
+        outcome.failed[failed.kind] += 1
+        outcome.words.setdefault(failed.kind, failed.message)
     return f"{outcome.failed.total()} errors" if outcome.failed else ""
 
 
@@ -239,7 +254,7 @@ async def _run_wall(plan: Plan, todo: list[Case], outcome: Outcome) -> None:
                 return
             result = await _attempts(job, clips, CLOCKS["wall"])
             await asyncio.to_thread(episodes.save, job.folder, result.record, result.stereo, result.delivered)
-            progress.step(_count(outcome, _failed(result), result.record.duration_s))
+            progress.step(_count(outcome, result.record.error, result.record.duration_s))
 
     with meter("running", len(todo)) as progress:
         async with asyncio.TaskGroup() as group:

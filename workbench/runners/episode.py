@@ -32,6 +32,9 @@ from workbench.version import VERSION
 
 _SILENCE = np.zeros(FRAME_SAMPLES, np.int16)
 _SLACK_S = 1e-9
+STUCK_S = 300.0
+"""An agent that takes longer than this over one call (of real time, on either clock) is given up."""
+
 BATCH_WAIT_S = 60.0
 """How long a turn-based agent may take to answer a whole turn."""
 
@@ -97,7 +100,8 @@ class _Episode:
         self.recorder.user.append(frame)
         if self.clock.kind == "wall":
             self.recorder.late_s.append(round(late_s, 5))
-        await self.agent.send(frame)
+        async with asyncio.timeout(STUCK_S):
+            await self.agent.send(frame)
         for cue, at in [entry for entry in self.playing if entry[1] >= self.clips[entry[0].id].size]:
             self.playing.remove((cue, at))
             # The cue's end is its last sample, not the end of the frame that carried it.
@@ -242,8 +246,11 @@ async def run_episode(
     retry = False
     try:
         clock.start()
-        await agent.open(session, recorder.receive)
+        async with asyncio.timeout(STUCK_S):
+            await agent.open(session, recorder.receive)
         await episode.run()
+    except TimeoutError:
+        failure = Failure(kind="stuck", message=f"The agent took more than {STUCK_S:.0f} s over one call.")
     except AgentError as error:
         failure, retry = Failure(kind=error.kind, message=error.message), error.retry
     except (asyncio.CancelledError, KeyboardInterrupt):

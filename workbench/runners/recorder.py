@@ -86,6 +86,9 @@ class Recorder:
         """Take one event from the agent, stamped with the clock's present time."""
         t_s = self._now()
         match event:
+            case AudioOut() if not (isinstance(event.samples, np.ndarray) and event.samples.ndim == 1):
+                found = getattr(event.samples, "shape", type(event.samples).__name__)
+                self._refuse(f"AudioOut.samples must be an array of shape (samples,), found {found}")
             case AudioOut():
                 self._audio(t_s, event)
             case Text(text, item):
@@ -108,6 +111,13 @@ class Recorder:
             case Fault(kind=kind, message=message):
                 self.fault = self.fault or event
                 self.log("fault", fault=kind, message=message)
+            case _:
+                self._refuse(f"an agent emits AudioOut, Text, Interrupted, TurnEnd, Note or Fault, not {event!r:.80}")
+
+    def _refuse(self, reason: str) -> None:
+        # Kept, not raised: an agent may emit from a task of its own, where nobody would hear of it.
+        self.fault = self.fault or Fault("bad_event", reason)
+        self.log("fault", fault="bad_event", message=reason)
 
     def log(self, kind: str, **data: object) -> None:
         self.events.append(LogEvent(t_s=round(self._now(), 3), kind=kind, data=data))

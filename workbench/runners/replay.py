@@ -208,7 +208,7 @@ def _sidecar(path: Path) -> dict[str, Any]:
         return {}
     value = read_json(path)
     if not isinstance(value, dict) or not isinstance(value.get("cues", {}), dict):
-        raise InputError(f'{path} must be an object such as {{"cues": {{"turn_2": 8.4}}, "transcript": "..."}}.')
+        raise InputError(f'{path} must be an object such as {{"cues": {{"turn2": 8.4}}, "transcript": "..."}}.')
     return value
 
 
@@ -226,6 +226,10 @@ def _transcript(sidecar: dict[str, Any]) -> tuple[Piece, ...] | None:
 
 
 def _place(case: Case, clips: dict[str, np.ndarray], user: np.ndarray, given: dict[str, Any]) -> dict[str, PlayedCue]:
+    unknown = sorted(set(given) - {cue.id for cue in case.cues})
+    if unknown:
+        known = ", ".join(cue.id for cue in case.cues)
+        raise InputError(f"the sidecar places a cue {unknown[0]!r}, which the case does not have; its cues: {known}.")
     placed: dict[str, PlayedCue] = {}
     from_s = 0.0
     for cue in case.cues:

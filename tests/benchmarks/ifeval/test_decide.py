@@ -171,7 +171,7 @@ def test_what_cannot_be_measured_says_why():
 
 
 def test_reasons_carry_number_and_limit():
-    assert one("TAKE_TURN", [[12.31, 13]])["reason"] == "onset 2.31 s after the window opened; limit 2 s"
+    assert one("TAKE_TURN", [[12.31, 13]])["reason"] == "onset 2.31 s after the window opened; limit 2.0 s"
     assert "400 ms" in one("YIELD", [[7, 10.4]])["reason"]
 
 
@@ -278,3 +278,15 @@ def test_unknown_axes_are_refused():
         decide.grid({"patience": [1.0]})
     with pytest.raises(InputError, match="empty"):
         decide.grid({"max_wait_s": []})
+
+
+@pytest.mark.parametrize("bad", [[1], {"a": 1}, float("nan"), "\ud800x", True, None, 1.5])
+def test_an_id_that_is_none_costs_only_its_own_item(bad):
+    item = {"id": bad, "action": "LISTEN", "window": [1, 2]}
+    verdicts, problems = decide_brought([item, item | {"id": "good"}])
+    assert [verdict["verdict"] for verdict in verdicts] == ["unmeasurable", "pass"] and len(problems) == 1
+    json.dumps(verdicts, allow_nan=False).encode()
+
+
+def test_a_value_a_hair_past_its_limit_is_shown_as_such():
+    assert "onset 2.001 s" in one("TAKE_TURN", [[12.001, 13]])["reason"]

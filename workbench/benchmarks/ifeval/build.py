@@ -73,7 +73,7 @@ def validate_authored() -> list[str]:
 
 def validate(dataset: Dataset, complete: bool) -> list[str]:
     """What must hold of a built dataset; the exact counts only when it is meant to be complete."""
-    problems = check.built(dataset.cases)
+    problems = check.built(dataset.cases) + check.prompts(dataset.cases)
     if complete:
         problems += check.counts(dataset.cases, datasets.streams(dataset.cases))
     return problems

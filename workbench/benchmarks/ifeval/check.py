@@ -143,8 +143,7 @@ def built(cases: tuple[Case, ...]) -> list[str]:
                 f"case {case.id}: the field `expect` is not this benchmark's: {str(error).splitlines()[0]}."
             )
             continue
-        if expected.action not in au.ACTIONS:
-            problems.append(f"case {case.id}: unknown action {expected.action!r}; actions are {', '.join(au.ACTIONS)}.")
+        problems += [f"case {case.id}: {fault}" for fault in _tag_faults(case, expected.action)]
         if expected.action == "READBACK" and not tokens(expected.target or ""):
             problems.append(f"case {case.id}: the dictated target is empty; give the script chunks to read back.")
         sums = tuple(cue.audio.sha256 if cue.audio else None for cue in case.cues)
@@ -157,4 +156,42 @@ def built(cases: tuple[Case, ...]) -> list[str]:
             problems.append(f"case {case.id}: it has no {' and no '.join(sorted(lacking))}; rebuild.")
         elif case.cue(TURN2).audio is not None and any(window.start_s is None for window in case.windows.values()):
             problems.append(f"case {case.id}: its audio is built and its window is not; rebuild.")
+    return problems
+
+
+_TAGS = ("role", "role_name", "probe", "level", "instance", "action", "speaker", "matched")
+
+
+def _tag_faults(case: Case, action: str) -> list[str]:
+    lacking = [name for name in _TAGS if name not in case.tags]
+    if lacking:
+        return [f"the tag {lacking[0]!r} is missing; rebuild."]
+    faults = []
+    if action not in au.ACTIONS:
+        faults.append(f"unknown action {action!r}; actions are {', '.join(au.ACTIONS)}.")
+    elif case.tags["action"] != action:
+        faults.append(f"the tag action is {case.tags['action']!r} and {action!r} is expected; rebuild.")
+    if case.tags["level"] not in au.LEVELS:
+        faults.append(f"unknown level {case.tags['level']!r}; levels are {', '.join(au.LEVELS)}.")
+    if case.tags["role"] not in au.ROLES:
+        faults.append(f"unknown role {case.tags['role']!r}; roles are {', '.join(au.ROLES)}.")
+    return faults
+
+
+def prompts(cases: tuple[Case, ...]) -> list[str]:
+    """The leakage gates on the prompts as built, whatever the shipped texts say."""
+    vocabulary = Vocabulary.read(data_path("ifeval", "turn_management.yaml"))
+    problems = []
+    seen: set[tuple[str, ...]] = set()
+    for case in cases:
+        parts = {part.name: part.text for part in case.prompt}
+        persona, rules = parts.pop("persona", None), tuple(parts.values())
+        if persona is None or (persona, *rules) in seen:
+            continue
+        seen.add((persona, *rules))
+        for found in stated_rules(persona, vocabulary):
+            problems.append(f"case {case.id}: its persona states the rule ({found!r}); rebuild from checked texts.")
+        for rule in rules:
+            for ngram in shared_ngrams(persona, rule, NGRAM, vocabulary):
+                problems.append(f"case {case.id}: its persona and a rule share the words {' '.join(ngram)!r}; rebuild.")
     return problems

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, ValidationError
+from pydantic import Field, StrictInt, StrictStr, ValidationError
 
 from workbench import spans as sp
 from workbench.benchmarks.base import with_defaults
@@ -105,19 +105,29 @@ def _silence(row, label, limit, values):
     return f"the agent was heard in the window ({_spans(row['touching'])}, the longest {row['longest_s']:.2f} s)"
 
 
+def _limit_s(limit: float) -> str:
+    return f"{limit:g}" if limit % 1 else f"{limit:.1f}"
+
+
+def _near(value: float, limit: float) -> str:
+    """Two decimals, or three where two would hide on which side of the limit the value lies."""
+    return f"{value:.3f}" if value != limit and round(value, 2) == limit else f"{value:.2f}"
+
+
 def _onset(row, label, limit, values):
     if row["action"] == "INTERRUPT":
         limit = limit / 1000
     if not _there(row["genuine_s"]):
         held = " (it was already speaking when the window opened)" if row["speaking_at_w0"] else ""
-        return f"no onset inside the window{held}; limit {limit:g} s"
-    return f"onset {row['genuine_s']:.2f} s after the window opened; limit {limit:g} s"
+        return f"no onset inside the window{held}; limit {_limit_s(limit)} s"
+    return f"onset {_near(row['genuine_s'], limit)} s after the window opened; limit {_limit_s(limit)} s"
 
 
 def _backchannel(row, label, limit, values):
     if label == "silent":
         return "the agent was silent in the window, where a backchannel was expected"
-    about = f"{_spans(row['touching'])} in the window, the longest {row['longest_s']:.2f} s; ceiling {limit:g} s"
+    longest = f"the longest {_near(row['longest_s'], limit)} s; ceiling {_limit_s(limit)} s"
+    about = f"{_spans(row['touching'])} in the window, {longest}"
     if label == "backchannel":
         return f"{about}, at most {values['bc_window_max']:g} spans; the user went on"
     if not row["starting"]:
@@ -161,7 +171,7 @@ _SENTENCES = {
 class Brought(Record):
     """A case as a user brings it to `workbench decide`: segments, no audio."""
 
-    id: str | int
+    id: StrictStr | StrictInt
     action: str
     window: tuple[float, float] | None = None
     user_spans: list[tuple[float, float]] = Field(default_factory=list)
@@ -198,7 +208,7 @@ def decide_brought(items: Any, settings: Mapping[str, float] | None = None) -> t
             if row["case"] in seen:
                 raise InputError(f"the id {row['case']!r} stands already in an earlier item; give it another")
         except InputError as error:
-            named = item.get("id") if isinstance(item, dict) else None
+            named = _name_of(item)
             problems.append(f"item {index}{f' (id {named!r})' if named is not None else ''}: {error}.")
             row = {"case": named, "action": "LISTEN", "reason": f"bad input: {error}"}
         seen.add(row["case"])
@@ -209,11 +219,21 @@ def decide_brought(items: Any, settings: Mapping[str, float] | None = None) -> t
     return [_answer(row, verdict) for row, verdict in zip(rows, decided, strict=True)], problems
 
 
+def _name_of(item: Any) -> str | int | None:
+    """The id by which a bad item can still be named; None where it has none that can be printed."""
+    named = item.get("id") if isinstance(item, dict) else None
+    if isinstance(named, int) and not isinstance(named, bool):
+        return named
+    return named if isinstance(named, str) and named.isprintable() else None
+
+
 def _brought_row(item: Any, merge_gap_s: float) -> dict[str, Any]:
     try:
         brought = Brought.model_validate(item)
     except ValidationError as error:
         raise InputError(describe(error)) from None
+    if isinstance(brought.id, str) and not brought.id.isprintable():
+        raise InputError("field 'id': it holds characters that cannot be printed; give a plain name")
     if brought.action not in ACTIONS:
         raise InputError(f"field 'action': {brought.action!r} is not an action; actions are {', '.join(ACTIONS)}")
     row: dict[str, Any] = {"case": brought.id, "action": brought.action, "reason": None}
