@@ -108,7 +108,8 @@ def test_input_that_no_parser_likes_gets_a_sentence(tmp_path):
     for name in ("deep.json", "long.json"):
         done = workbench("decide", "ifeval", tmp_path / name)
         assert done.returncode == 2 and name in done.stderr
-    done = workbench("decide", "ifeval", tmp_path / "long.json", "--set", "max_wait_s=" + "1" * 401)
+    (tmp_path / "none.json").write_text("[]")
+    done = workbench("decide", "ifeval", tmp_path / "none.json", "--set", "max_wait_s=" + "1" * 401)
     assert done.returncode == 2 and "max_wait_s" in done.stderr
 
 
