@@ -7,7 +7,7 @@ Without arguments the folders come from WORKBENCH_RUNS (separated as in PATH), e
 import os
 import sys
 
-from workbench.views.opening import open_inspector
+from workbench.app.opening import open_inspector
 
 folders = sys.argv[1:] or os.environ.get("WORKBENCH_RUNS", "runs").split(os.pathsep)
 page = open_inspector(folders)

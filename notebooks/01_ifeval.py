@@ -31,10 +31,10 @@ import os
 
 import pandas as pd
 
-from workbench import practice
+from workbench import pictures, practice
 from workbench.benchmarks.ifeval.pictures import role_labels
-from workbench.views import notebook, pictures
-from workbench.views.listen import listen
+from workbench.pictures import notebook
+from workbench.pictures.listen import listen
 
 pd.set_option("display.max_colwidth", None)
 notebook.start()

@@ -28,8 +28,8 @@ import os
 import pandas as pd
 
 import workbench as wb
-from workbench import practice
-from workbench.views import notebook, pictures
+from workbench import pictures, practice
+from workbench.pictures import notebook
 
 notebook.start()
 

@@ -23,10 +23,10 @@ import os
 import pandas as pd
 
 import workbench as wb
-from workbench import practice
+from workbench import pictures, practice
 from workbench.analysis.statistics import minimum_detectable_difference
-from workbench.views import notebook, pictures
-from workbench.views.listen import listen
+from workbench.pictures import notebook
+from workbench.pictures.listen import listen
 
 notebook.start()
 

@@ -226,6 +226,6 @@ def sensitivity(run: Run, settings=None, thresholds: Mapping[str, float] | None 
 
 def inspect(runs: Run | Iterable[Run], **state):
     """The dashboard's views of these runs, inside JupyterLab (see docs/inspector.md)."""
-    from workbench.views.inspecting import inspect
+    from workbench.app.inspecting import inspect
 
     return inspect(runs, **state)

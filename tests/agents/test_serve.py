@@ -16,13 +16,13 @@ from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from workbench.agents.base import AgentError, AudioOut, Interrupted, Text, Traits, TurnEnd
 from workbench.agents.cascade.agent import CascadeAgent
 from workbench.agents.openai_realtime import OpenAIRealtime
+from workbench.agents.realtime.serve import realtime_server
 from workbench.agents.registry import factory
 from workbench.agents.scripted import EagerAgent
 from workbench.cases import AfterOnset, AtTime, Case, Cue, Ending, PromptPart
 from workbench.errors import InputError
 from workbench.runners.clocks import WallClock
 from workbench.runners.episode import run_episode
-from workbench.serve import realtime_server
 
 QUESTION = "Is it too early for her to have another dose of it?"
 EXPLAIN = "Could you explain how the whole visit goes, every step of it?"

@@ -13,9 +13,9 @@ import pytest
 import scored_runs as made
 from rich.console import Console
 
-from workbench.analysis.report import gather, write_report
 from workbench.errors import InputError
 from workbench.files import read_json, write_json
+from workbench.report import gather, write_report
 
 CASES = 96
 """Every cell at L1 and L2."""

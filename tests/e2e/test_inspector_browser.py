@@ -225,7 +225,7 @@ def test_files_are_behind_the_login(tmp_path, browser):
         fetch(url, visitor)
         login = url.replace("/inspector", "/login")
         visitor.open(login, data=urlencode({"username": "ann", "password": "secret"}).encode(), timeout=20)
-        from workbench.views.store import Store
+        from workbench.app.store import Store
 
         store = Store([tmp_path / "runs"])
         file = url.replace("/inspector", f"/wb-files/{store.token}/{store.runs['prompt'].token}/run.json")

@@ -8,9 +8,9 @@ import pytest
 from browsing import ARGS, chromium, serve
 from inspected_runs import HOSTILE, make_runs
 
-from workbench.views import annotations
-from workbench.views.export import export_bundle, export_case
-from workbench.views.store import Store
+from workbench.app import annotations
+from workbench.app.export import export_bundle, export_case
+from workbench.app.store import Store
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

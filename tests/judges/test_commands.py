@@ -12,8 +12,8 @@ from judge_loopback import Say, sound
 from judge_runs import KEY
 from typer.testing import CliRunner
 
+from workbench.cli.judging import judge, judge_check
 from workbench.errors import InputError
-from workbench.judges.commands import judge, judge_check
 from workbench.judges.registry import get_judge
 from workbench.judges.store import load_latest
 
@@ -107,7 +107,7 @@ def test_judges_are_found_by_benchmark():
 
 def test_ctrl_c_keeps_what_is_judged(run, server):
     server.say = lambda body, number: sound(body, number) if number < 4 else Say(hang=True)
-    code = "import typer; from workbench.judges.commands import judge; typer.run(judge)"
+    code = "import typer; from workbench.cli.judging import judge; typer.run(judge)"
     options = [str(run.folder), "--model", "loopback-1", "--base-url", server.url, "--concurrency", "2"]
     root = Path(__file__).parents[2]
     process = subprocess.Popen([sys.executable, "-c", code, *options], stderr=subprocess.PIPE, text=True, cwd=root)

@@ -10,7 +10,6 @@ from workbench import benchmarks, datasets
 from workbench.agents.base import AudioOut, Traits, TurnEnd
 from workbench.agents.listeners import rule
 from workbench.agents.registry import factory
-from workbench.analysis.report import gather
 from workbench.benchmarks.base import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.cases import AfterTurn, AtTime, AudioRef, Case, Cue, Ending
@@ -26,6 +25,7 @@ from workbench.judges.mpe_brief import offline as brief_offline
 from workbench.judges.registry import get_judge
 from workbench.judges.spoken import timed_words, words_between
 from workbench.judges.summary import summarise
+from workbench.report import gather
 from workbench.runners import batch
 from workbench.runners.clocks import VirtualClock
 from workbench.runners.episode import run_episode

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from workbench import pictures
 from workbench.benchmarks.duplexmpe.measure import DIAGNOSTICS as _DIAGNOSTICS
 from workbench.benchmarks.duplexmpe.measure import METRICS
-from workbench.views import pictures
-from workbench.views.theme import LIGHT, Theme
+from workbench.pictures.theme import LIGHT, Theme
 
 VERIFIER = "metric"
 """The column of measurements that names the verifier of a row."""

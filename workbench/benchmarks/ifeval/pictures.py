@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from workbench import pictures
 from workbench.benchmarks.ifeval.authored import ACTIONS, LEVELS, ROLES
-from workbench.views import pictures
-from workbench.views.theme import LIGHT, Theme
+from workbench.pictures.theme import LIGHT, Theme
 
 VERIFIER = "action"
 """The column of measurements that names the verifier of a case."""

@@ -1,0 +1,129 @@
+"""Thresholds moved live: the same verdicts as scoring gives, the cases that turned, the link; without a browser."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workbench import benchmarks
+from workbench.analysis.sweep import sweep
+from workbench.app import links
+from workbench.app.redecide import Redecide, bounds, ranks
+from workbench.app.side_by_side import load_tables
+from workbench.app.sweep_view import SweepView
+from workbench.app.workspace import Workspace
+
+
+@pytest.fixture
+def space(store):
+    return Workspace(store)
+
+
+@pytest.fixture
+def measurements(store):
+    return {name: load_tables(store.runs[name]).measurements for name in ("prompt", "slow")}
+
+
+def test_one_setting_decides_as_scoring_does(measurements):
+    benchmark = benchmarks.get("ifeval")
+    engine = Redecide(benchmark, measurements)
+    for limits in ({}, {"max_wait_s": 0.1}, {"max_wait_s": 9.0, "yield_latency_ms": 100.0}):
+        answer = engine.at(limits)
+        for at, (name, frame) in enumerate(measurements.items()):
+            verdicts = benchmark.verdicts(frame, dict(benchmark.defaults) | limits)
+            assert (answer.now[name] == (verdicts["verdict"] == "pass")).all()
+            default = benchmark.verdicts(frame, benchmark.defaults)["verdict"]
+            assert set(answer.flips[name]) == set(np.flatnonzero(verdicts["verdict"] != default))
+            assert answer.scores["ias"][at] == pytest.approx((verdicts["verdict"] == "pass").mean())
+
+
+def test_scores_and_maps_are_those_of_a_sweep(measurements):
+    benchmark = benchmarks.get("ifeval")
+    engine = Redecide(benchmark, measurements)
+    found = sweep(benchmark, measurements)
+    for name, values in engine.base.items():
+        assert np.allclose(values[0], found.scores[name][found.default], equal_nan=True)
+    axes = {name: engine.axis(name) for name in ("max_wait_s", "yield_latency_ms")}
+    grid = engine.grid({}, "max_wait_s", "yield_latency_ms", "ias")
+    assert grid.shape == (2, 5, 3)
+    whole = sweep(benchmark, measurements, axes).frame()
+    for at, system in enumerate(engine.names):
+        part = whole[whole["system"] == system].pivot(index="yield_latency_ms", columns="max_wait_s", values="ias")
+        assert np.allclose(grid[at], part.to_numpy())
+
+
+def test_a_slider_turns_cases_and_a_click_opens_one(space):
+    view = SweepView(space)
+    assert view.engine.names == ("prompt", "slow") and view.table.total == 0
+    view.sliders._handle_msg({"values": {"max_wait_s": 3.0}})
+    assert space.thresholds == {"max_wait_s": 3.0} and view.sliders.answered == 1
+    assert view.table.total == 6 and {row[0] for row in view.table.rows} == {"slow"}
+    assert view.table.rows[0][-3:-1] == ["fail", "pass"] and "passes with max_wait_s from" in view.table.rows[0][-1]
+    assert "(+100.0)" in view.ranks.object
+    view.table.sort = "-case"
+    view.table._handle_msg({"open": 0})
+    assert (space.view, space.run, space.case) == ("case", "slow", "R1_C2_i3_L2")
+    view.press("r")
+    assert space.thresholds == {} and view.table.total == 0
+    assert all(slider["value"] == slider["usual"] for slider in view.sliders.sliders)
+
+
+def test_values_from_outside_are_held_within_bounds(space):
+    view = SweepView(space)
+    for bad in ({"values": {"nothing": 1}}, {"values": {"max_wait_s": "9"}}, {"values": {"max_wait_s": True}}, {}, 5):
+        view.sliders._handle_msg(bad)
+    assert space.thresholds == {}
+    view.sliders._handle_msg({"values": {"max_wait_s": 1e9}})
+    assert space.thresholds["max_wait_s"] == bounds(view.engine.benchmark, "max_wait_s")[1]
+    space.thresholds = {"nothing": 3.0, "max_wait_s": -5.0}
+    assert view.settings == {"max_wait_s": 0.0}
+
+
+def test_the_setting_is_in_the_link(store, space):
+    SweepView(space).sliders._handle_msg({"values": {"max_wait_s": 3.0}})
+    space.view = "sweep"
+    query = links.to_query(space)
+    other = Workspace(store)
+    assert links.read_query(other, query) == [] and other.thresholds == {"max_wait_s": 3.0}
+    assert SweepView(other).table.total == 6
+
+
+def test_an_unknown_threshold_of_a_link_is_told(space):
+    space.thresholds = {"nothing": 3.0}
+    assert "no threshold &#x27;nothing&#x27;" in SweepView(space).told.object
+
+
+def test_maps_and_ranking_hold_every_run(space):
+    view = SweepView(space)
+    cells = view.maps.source.data
+    assert len(cells["value"]) == 2 * len(view.engine.axis(view.across.value)) * len(view.engine.axis(view.up.value))
+    assert sorted(view.ranking.y.factors) == ["prompt", "slow"]
+    figure = view.maps.figure
+    view.rank_by.value = "ias"
+    assert view.ranking.y.factors == ["slow", "prompt"], "the best stands at the top"
+    view.up.value = view.across.value
+    assert view.maps.figure is figure and len(view.maps.source.data["value"])
+    view.grid_box.collapsed = False
+    assert view.grid_tau.object is not None
+
+
+def test_ranks_share_a_place_and_put_the_unmeasured_last():
+    assert ranks([0.5, float("nan"), 0.7, 0.5]) == [2, 4, 1, 2]
+
+
+def test_strict_decides_by_the_strict_variant(space):
+    view = SweepView(space)
+    space.rule = "strict"
+    assert view.engine.rule == "strict" and "strict variant" in view.ranks.object
+
+
+def test_a_setting_of_six_thousand_cases_is_decided_at_once(measurements):
+    benchmark = benchmarks.get("ifeval")
+    large = {f"run{n}": pd.concat([measurements["slow"]] * 173, ignore_index=True) for n in range(6)}
+    engine = Redecide(benchmark, large)
+    engine.grid({}, "max_wait_s", "yield_latency_ms", "ias")
+    began = time.perf_counter()
+    engine.at({"max_wait_s": 2.7})
+    engine.grid({"max_wait_s": 2.7}, "max_wait_s", "yield_latency_ms", "ias")
+    assert time.perf_counter() - began < 0.3

@@ -1,0 +1,204 @@
+"""The annotation form of the Case view, and people's moments in its picture. Everything is saved at once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import panel as pn
+import param
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, HoverTool
+from panel.custom import JSComponent
+from panel.viewable import Viewer
+
+from workbench.app import annotations
+from workbench.app.annotation_files import judge_of, judges_of
+from workbench.app.annotations import Change, Said
+from workbench.app.detail import Detail
+from workbench.app.look import css
+from workbench.app.run_rows import RunRows, signature
+from workbench.app.store import KEY
+from workbench.app.workspace import Workspace
+from workbench.errors import InputError
+from workbench.pictures.canvas import Canvas
+from workbench.pictures.texts import plain
+from workbench.pictures.theme import FONT
+
+_HERE = Path(__file__).parent / "browser"
+_MOST_HISTORY = 100
+
+
+class Form(JSComponent):
+    """The fields. subject : key, verdict, judges, labels, scale. own : what the annotator says now."""
+
+    subject = param.Dict({})
+    own = param.Dict({})
+    others = param.List([])
+    history = param.List([])
+    annotator = param.String("")
+    head = param.String("", doc="name of the playhead, which marks moments")
+    range = param.String("", doc="name of the picture's range, for going to a moment")
+    told = param.String("")
+    bad = param.Boolean(False)
+    stamp = param.Integer(0)
+    arrived = param.Event()
+    sent = param.Dict({}, doc="the statement behind `arrived`")
+
+    _esm = _HERE / "annotate.js"
+    _stylesheets = [css("controls"), css("annotate")]
+
+    def _handle_msg(self, data: dict) -> None:
+        if isinstance(data, dict):
+            self.sent = data
+            self.param.trigger("arrived")
+
+
+class AnnotateForm(Viewer):
+    """Belongs to a view with `detail` (param) and `wave`; writes into the run of the row that is shown."""
+
+    workspace: Workspace = param.ClassSelector(class_=Workspace)
+
+    def __init__(self, workspace: Workspace, view: Any, **params):
+        super().__init__(workspace=workspace, **params)
+        canvas: Canvas = view.wave.canvas
+        user = getattr(pn.state, "user", None)
+        self.form = Form(head=canvas.heads[0], range=canvas.range.name, sizing_mode="stretch_width", margin=0,
+                         annotator=user if isinstance(user, str) and user not in ("", "guest") else "")  # fmt: skip
+        self.marks = _add_marks(canvas)
+        self.view = view
+        self.form.param.watch(lambda *events: self._save(self.form.sent), "arrived")
+        self.form.param.watch(lambda *events: self.show(), "annotator")
+        view.param.watch(lambda *events: self.show(), "detail")
+        workspace.param.watch(lambda *events: self.show(), "version")
+        self.show()
+
+    def show(self) -> None:
+        """What people say of the row that the view shows."""
+        detail: Detail | None = self.view.detail
+        if detail is None or not detail.row:
+            self.form.param.update(subject={}, own={}, others=[], history=[], stamp=self.form.stamp + 1)
+            self.marks.data = {name: [] for name in self.marks.data}
+            return
+        run = self.workspace.store.runs.get(detail.key[0])
+        if run is None:
+            return
+        people, history, _ = annotations.of_row(run.folder, *detail.key[1:])
+        own = next((said for said in people if said.annotator == self.form.annotator), None)
+        judge = judge_of(run.benchmark)
+        subject = {
+            "key": list(detail.key),
+            "verdict": plain(f"{detail.row['verdict']}: {detail.row['reason']}", 600),
+            "judges": _judges(run.folder, detail),
+            "labels": [*(judge.labels if judge else ()), "agent cut off", "user audio faulty", "window misplaced"],
+            "scale": list(judge.scale) if judge else [],
+        }
+        with pn.io.hold():
+            self.form.param.update(
+                subject=subject, own=_fields(own), stamp=self.form.stamp + 1,
+                others=[[plain(said.annotator, 80), summary(said)] for said in people if said is not own],
+                history=[line(each) for each in history[::-1][:_MOST_HISTORY]],
+            )  # fmt: skip
+            moments = [(t_s, text, said.annotator) for said in people for t_s, text in said.moments.values()]
+            self.marks.data = {
+                "x": [each[0] for each in moments],
+                "text": [plain(f"{each[1] or 'moment'} ({each[2]}, {each[0]:.3f} s)", 200) for each in moments],
+                "short": [plain(each[1] or each[2], 28) for each in moments],
+            }
+
+    def _save(self, data: dict) -> None:
+        """Write one statement that the browser sent; what cannot be used is told and not saved."""
+        space, form = self.workspace, self.form
+        try:
+            key = tuple(str(part) for part in data.get("key") or ())
+            run = space.store.runs.get(key[0]) if len(key) in (3, 4) else None
+            if run is None or space.store.position(key) is None:
+                raise InputError("That case is no longer here; nothing was saved.")
+            fields = {name: data[name] for name in ("annotator", "kind", "target", "value", "saw") if name in data}
+            made = annotations.change(**dict(zip(KEY[1:], key[1:], strict=False)), t_s=data.get("t_s"), **fields)
+            if made.kind == "moment" and not made.target and made.t_s is None:
+                raise InputError("A moment needs a time.")
+            annotations.append(run.folder, made)
+        except InputError as error:
+            form.param.update(bad=True, told="")
+            form.told = plain(error, 300)
+            return
+        with pn.io.hold():
+            form.param.update(bad=False)
+            form.told = f"saved {datetime.now():%H:%M:%S}: {line(made)}"
+            _seen(run)
+            space.store.read_again()
+            space.refresh()
+            self.show()
+
+    def __panel__(self):
+        return self.form
+
+
+def _add_marks(canvas: Canvas) -> ColumnDataSource:
+    """Upright lines through every figure that shares the canvas' range, named in the last of them."""
+    source = ColumnDataSource({"x": [], "text": [], "short": []})
+    theme = canvas.theme
+    figures = [made for made in canvas.layout.children if made.x_range is canvas.range]
+    for made in figures:
+        low, high = made.y_range.start, made.y_range.end
+        lines = made.segment(
+            "x", low, "x", high, source=source, line_color=theme.series[3], line_width=2, line_alpha=0.85
+        )
+        made.add_tools(HoverTool(renderers=[lines], tooltips="@text", line_policy="interp"))
+    if figures:
+        figures[-1].text("x", 0.25, "short", source=source, text_color=theme.series[3], text_font=value(FONT),
+                         x_offset=4, text_font_size="11px", text_baseline="middle")  # fmt: skip
+    return source
+
+
+def _seen(run: RunRows) -> None:
+    """Take note that only the annotations changed, so that the store does not read the whole run again."""
+    fresh = signature(run.folder)
+    if [each for each in fresh if each[0] != annotations.NAME] == [
+        each for each in run.signature if each[0] != annotations.NAME
+    ]:
+        run.signature = fresh
+
+
+def _judges(folder: Path, detail: Detail) -> list[list[str]]:
+    """Judge folder, who spoke, and what was said of this case, for the judges that judged it."""
+    said = {}
+    for opinion in detail.opinions:
+        values = ", ".join(f"{name} {each}" for name, each in opinion.judgement.values.items() if each is not None)
+        said[opinion.spoke] = plain(values, 300)
+    return [[name, plain(spoke, 80), said[spoke]] for name, spoke in judges_of(folder).items() if spoke in said]
+
+
+def _fields(said: Said | None) -> dict[str, Any]:
+    if said is None:
+        return {}
+    moments = sorted([where, t_s, text] for where, (t_s, text) in said.moments.items())
+    return {
+        "verdict": said.verdict, "judges": said.judges, "label": said.label, "score": said.score, "note": said.note,
+        "moments": sorted(moments, key=lambda each: each[1]),
+    }  # fmt: skip
+
+
+def summary(said: Said) -> str:
+    """What one person says, in one line."""
+    parts = [f"verdict {_RIGHT[said.verdict]}"] if said.verdict else []
+    parts += [f"judge {name} {_RIGHT[stance]}" for name, stance in said.judges.items()]
+    parts += [f"{name} {text}" for name, text in (("label", said.label), ("score", said.score)) if text]
+    parts += [f"{t_s:.2f} s {text}".strip() for t_s, text in sorted(said.moments.values())]
+    return plain("; ".join([*parts, *([said.note] if said.note else [])]), 1500)
+
+
+_RIGHT = {"agree": "right", "disagree": "wrong"}
+
+
+def line(each: Change) -> str:
+    """One line of the history."""
+    what = {"verdict": "verdict", "judge": f"judge {each.target}", "moment": "moment"}.get(each.kind, each.kind)
+    if each.kind == "moment":
+        gone = each.target and each.t_s is None and not each.value
+        said = "taken back" if gone else f"{'' if each.t_s is None else f'{each.t_s:.2f} s'} {each.value}".strip()
+    else:
+        said = _RIGHT.get(each.value, each.value) if each.value else "taken back"
+    return plain(f"{each.date.replace('T', ' ')} {each.annotator}: {what} {said}", 400)

@@ -1,0 +1,171 @@
+"""Annotations in formats that others read: CSV (also for `judge-check --human`), Praat TextGrid, Audacity labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from workbench.app import annotations
+from workbench.app.annotations import Said
+from workbench.errors import InputError
+from workbench.files import write_text
+from workbench.judges.registry import JUDGES
+from workbench.judges.store import load_record, write_csv
+from workbench.pictures.texts import plain
+
+COLUMNS = (
+    "run", "case", "event", "metric", "label", "annotator", "own_label", "verdict", "verdict_seen", "judges", "moments",
+    "note", "date",
+)  # fmt: skip
+
+
+def judge_of(benchmark: str):
+    """The benchmark's judge whose labels and scale people may use too; None when it has none."""
+    return next((judge for judge in JUDGES.values() if judge.benchmark == benchmark and judge.label), None)
+
+
+def table(run: str, folder: Path, benchmark: str = "") -> pd.DataFrame:
+    """One row a person and row of the run, with `label` as `judge-check --human` wants it.
+
+    `label` holds only what the judge's scale knows: the chosen score or the judge's label, one a row, so that
+    a person who gave both has two rows. Any other label stands in `own_label`.
+    """
+    judge, rows = judge_of(benchmark), []
+    for row in annotations.fold(annotations.read(folder)[0]).values():
+        for said in row:
+            known = bool(judge and said.label in judge.labels)
+            fields = {
+                "run": run, "case": said.case, "event": said.event, "metric": said.metric, "annotator": said.annotator,
+                "own_label": "" if known else said.label, "verdict": said.verdict,
+                "verdict_seen": said.saw.get("verdict", ""),
+                "judges": "; ".join(f"{name}: {stance}" for name, stance in said.judges.items()),
+                "moments": "; ".join(f"{t_s:.3f} {text}".strip() for t_s, text in sorted(said.moments.values())),
+                "note": said.note, "date": said.date,
+            }  # fmt: skip
+            labels = [said.label if known else "", said.score]
+            rows += [fields | {"label": label} for label in [*filter(None, labels)] or [""]]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def write_table(path: Path, frame: pd.DataFrame) -> None:
+    """CSV in which no text can act as a spreadsheet formula."""
+    write_csv(path, frame.map(lambda cell: plain(cell) if isinstance(cell, str) else cell))
+
+
+def judges_of(folder: Path) -> dict[str, str]:
+    """Judge folder -> who spoke, of the judges that can be read."""
+    out = {}
+    for place in sorted((folder / "judgements").glob("*/judge.json")):
+        try:
+            out[place.parent.name] = load_record(place.parent).spoke
+        except InputError:
+            continue
+    return out
+
+
+def textgrid(duration_s: float, points: Mapping[str, Iterable[tuple[float, str]]],
+             intervals: Mapping[str, Iterable[tuple[float, float, str]]]) -> str:  # fmt: skip
+    """A Praat TextGrid: one point tier a name in `points`, one interval tier a name in `intervals`.
+
+    Praat wants interval tiers without gaps, and points strictly inside in order: gaps are filled with
+    empty intervals, and of two marks at the same millisecond the texts are joined.
+    """
+    tiers = []
+    for name, spans in intervals.items():
+        filled = _filled(spans, duration_s)
+        body = "".join(
+            f"        intervals [{number}]:\n            xmin = {start:.6f}\n            xmax = {end:.6f}\n"
+            f'            text = "{_quoted(text)}"\n'
+            for number, (start, end, text) in enumerate(filled, start=1)
+        )
+        tiers.append(("IntervalTier", name, f"        intervals: size = {len(filled)}\n{body}"))
+    for name, marks in points.items():
+        at: dict[float, list[str]] = {}
+        for t_s, text in sorted(marks):
+            at.setdefault(round(min(max(t_s, 0.0), duration_s), 3), []).append(text)
+        body = "".join(
+            f"        points [{number}]:\n            number = {t_s:.6f}\n"
+            f'            mark = "{_quoted(", ".join(texts))}"\n'
+            for number, (t_s, texts) in enumerate(at.items(), start=1)
+        )
+        tiers.append(("TextTier", name, f"        points: size = {len(at)}\n{body}"))
+    items = "".join(
+        f'    item [{number}]:\n        class = "{kind}"\n        name = "{_quoted(name)}"\n'
+        f"        xmin = 0\n        xmax = {duration_s:.6f}\n{body}"
+        for number, (kind, name, body) in enumerate(tiers, start=1)
+    )
+    return (
+        'File type = "ooTextFile"\nObject class = "TextGrid"\n\n'
+        f"xmin = 0\nxmax = {duration_s:.6f}\ntiers? <exists>\nsize = {len(tiers)}\nitem []:\n{items}"
+    )
+
+
+def _filled(spans: Iterable[tuple[float, float, str]], duration_s: float) -> list[tuple[float, float, str]]:
+    out, at = [], 0.0
+    for start, end, text in sorted(spans):
+        start, end = max(start, at), min(end, duration_s)
+        if end <= start:
+            continue
+        if start > at:
+            out.append((at, start, ""))
+        out.append((start, end, text))
+        at = end
+    return [*out, (at, duration_s, "")] if at < duration_s or not out else out
+
+
+def _quoted(text: str) -> str:
+    return _line(text).replace('"', '""')
+
+
+def _line(text: str) -> str:
+    return " ".join(plain(text).split())
+
+
+def audacity(marks: Iterable[tuple[float, float, str]]) -> str:
+    """A label track: start, end and text, tab-separated; a moment starts where it ends."""
+    return "".join(f"{start:.6f}\t{end:.6f}\t{_line(text)}\n" for start, end, text in sorted(marks))
+
+
+def case_files(detail, row: list[Said]) -> dict[str, str]:
+    """File name -> content for one case: TextGrid with speech, window and moments; Audacity labels of the same."""
+    moments = {said.annotator: [(t_s, text) for t_s, text in said.moments.values()] for said in row if said.moments}
+    spans = {name: [(float(a), float(b), "speech") for a, b in found] for name, found in (detail.spans or {}).items()}
+    window = detail.window
+    intervals = spans | ({"window": [(*window, "window")]} if window else {})
+    end_s = max([detail.duration_s, *(t_s for marks in moments.values() for t_s, _ in marks)])
+    end_s = math.ceil(end_s * 1000) / 1000
+    labels = [(t_s, t_s, f"{name}: {text}".strip(": ")) for name, marks in moments.items() for t_s, text in marks]
+    labels += [(start, end, f"{name} {text}".strip() if name != text else name)
+               for name, found in intervals.items() for start, end, text in found]  # fmt: skip
+    case = ".".join(part for part in detail.key[1:] if part)
+    points = {f"moments {name}": marks for name, marks in moments.items()} or {"moments": []}
+    return {f"{case}.TextGrid": textgrid(end_s, points, intervals), f"{case}.labels.txt": audacity(labels)}
+
+
+def write_run(store, run: str, out: Path) -> list[Path]:
+    """Every annotation of a run below `out`: annotations.csv, and TextGrid and Audacity labels a case.
+
+    Raises
+    ------
+    InputError : nobody has annotated a case of the run.
+    """
+    from workbench.app.detail import load_detail
+
+    rows = store.runs[run]
+    folded = annotations.fold(annotations.read(rows.folder)[0])
+    if not folded:
+        raise InputError(f"No case of {run} has been annotated yet.")
+    written = [out / "annotations.csv"]
+    write_table(written[0], table(run, rows.folder, rows.benchmark))
+    for key, row in folded.items():
+        detail = load_detail(store, (run, *key))
+        for name, content in case_files(detail, row).items() if detail.row else ():
+            written.append(out / name.replace(":", "_"))
+            write_text(written[-1], content)
+    return written
+
+
+__all__ = ["audacity", "case_files", "judge_of", "judges_of", "table", "textgrid", "write_run", "write_table"]

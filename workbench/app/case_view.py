@@ -1,0 +1,192 @@
+"""One case: its sound and picture, and beside them why the verdict is what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import panel as pn
+import param
+from panel.viewable import Viewer
+
+from workbench.app import case_texts, files
+from workbench.app.annotate_form import AnnotateForm
+from workbench.app.components import Player, RowsTable
+from workbench.app.detail import Detail, load_detail
+from workbench.app.look import TEXT_CSS, WIDGET_CSS
+from workbench.app.store import Key, key_of
+from workbench.app.workspace import Workspace
+from workbench.pictures.texts import plain
+from workbench.pictures.waveform import Waveform
+
+SIDE_PX = 380
+_OTHERS = [["event", "turn", "number"], ["turn_label", "label", ""], ["metric", "metric", ""],
+           ["verdict", "verdict", "word"], ["label", "heard as", ""], ["judge_label", "judge", ""],
+           ["reason", "why", "long"]]  # fmt: skip
+
+
+class CaseView(Viewer):
+    """Shows the row chosen in the workspace. `keys` are those it answers to (see `press`)."""
+
+    workspace: Workspace = param.ClassSelector(class_=Workspace)
+    detail: Detail = param.ClassSelector(class_=Detail, allow_None=True)
+    active = param.Boolean(True, doc="whether the view is on screen; it loads nothing while it is not")
+    keys = ("w", "f", "s", "l", "1", "2", "3", "[", "]", "ArrowLeft", "ArrowRight")
+
+    def __init__(self, workspace: Workspace, **params):
+        super().__init__(workspace=workspace, **params)
+        self.wave = Waveform(workspace.look)
+        self.player = Player(
+            heads=self.wave.canvas.heads, range=self.wave.canvas.range.name, sizing_mode="stretch_width"
+        )
+        self.head, self.note, self.under, self.side = (self._pane() for _ in range(4))
+        self._shown = None
+        self._keys: list[Key] = []
+        buttons = [
+            ("fit (f)", self.wave.fit),
+            ("window (w)", self.wave.zoom_to_window),
+            ("spectrogram (s)", self._spectrum),
+        ]
+        self.buttons = [
+            pn.widgets.Button(name=name, height=30, margin=(0, 6, 0, 0), stylesheets=[WIDGET_CSS])
+            for name, _ in buttons
+        ]
+        for button, (_, act) in zip(self.buttons, buttons, strict=True):
+            button.on_click(lambda event, act=act: act())
+        self.previous, self.next = (
+            pn.widgets.Button(name=name, height=30, width=width, margin=(0, 6, 0, 0), stylesheets=[WIDGET_CSS])
+            for name, width in (("↑ (k)", 58), ("↓ (j)", 58))
+        )
+        self.previous.on_click(lambda event: workspace.step(-1))
+        self.next.on_click(lambda event: workspace.step(1))
+        self.player.param.watch(lambda *events: self._viewed(), "viewport")
+        self.player.param.watch(lambda *events: self._moved(), "time")
+        self.wave.param.watch(lambda *events: self._zoomed(), "span")
+        workspace.param.watch(lambda *events: self.load(), ["run", "case", "event", "metric"])
+        workspace.param.watch(lambda *events: self._reread(), "version")
+        workspace.param.watch(lambda *events: self._place(), ["rows"])
+        self.param.watch(lambda *events: self.load(), "active")
+        self.others = RowsTable(columns=_OTHERS, size=1000, follow=False, sizing_mode="stretch_width")
+        self.about_others = pn.Column(
+            pn.pane.HTML("<h3>All rows of this case (a click shows one)</h3>", stylesheets=[TEXT_CSS], margin=0),
+            self.others, sizing_mode="stretch_width", margin=(0, 0, 8, 0), visible=False,
+        )  # fmt: skip
+        self.others.param.watch(lambda event: self._other(event.new), "opened")
+        self.annotate = AnnotateForm(workspace, self)
+        self.load()
+
+    def _pane(self) -> pn.pane.HTML:
+        return pn.pane.HTML("", sizing_mode="stretch_width", margin=0, stylesheets=[TEXT_CSS])
+
+    # -- state -> picture ----------------------------------------------------------------------
+
+    def load(self, *, again: bool = False) -> None:
+        """Read the chosen row and show it; nothing happens while the view is off screen or the row is the same."""
+        space = self.workspace
+        if not self.active or (space.key == self._shown and not again):
+            return
+        same = space.key == self._shown
+        self._shown = space.key
+        detail = load_detail(space.store, space.key)
+        with pn.io.hold():
+            self.wave.detail = detail
+            if not same:
+                self.wave.show(*(space.span or self.wave.whole))
+            self.detail = detail
+            window = detail.window
+            source = files.address(space.store, space.run, detail.audio) if detail.audio else ""
+            self.player.param.update(start=space.at_s or 0.0, duration=detail.duration_s,
+                                     window=list(window or (0.0, detail.duration_s)))  # fmt: skip
+            self.player.src = source
+            self.under.object = case_texts.below(detail, space.words)
+            self.side.object = case_texts.beside(detail, space.store, space.words)
+            self.note.object = case_texts.note(self.wave.told)
+            self._place()
+            self._list()
+
+    def _list(self) -> None:
+        """The rows of the case, where there are several."""
+        rows = self.workspace.others()
+        several = len(rows) > 1
+        self._keys = [key_of(row) for _, row in rows.iterrows()] if several else []
+        at = self._keys.index(self.workspace.key) if self.workspace.key in self._keys else -1
+        names = [name for name, _, _ in _OTHERS]
+        cells = [[_text(row.get(name, "")) for name in names] for _, row in rows.iterrows()] if several else []
+        self.others.param.update(rows=cells, total=len(cells), selected=at, stamp=self.others.stamp + 1)
+        self.about_others.visible = several
+
+    def _other(self, place: int) -> None:
+        if 0 <= place < len(self._keys):
+            span, at_s = self.workspace.span, self.workspace.at_s
+            self.workspace.select(self._keys[place])
+            self.workspace.param.update(span=span, at_s=at_s)
+
+    def _reread(self) -> None:
+        """The store was read again: show it only if this row changed."""
+        row = self.workspace.store.row(self.workspace.key)
+        before = self.detail.row if self.detail else {}
+        if row is not None and row.astype(str).to_dict() != {name: str(value) for name, value in before.items()}:
+            self.load(again=True)
+
+    def _place(self) -> None:
+        if self.active and self.detail is not None:
+            self.head.object = case_texts.head(self.detail, self.workspace.position, len(self.workspace.rows))
+
+    # -- browser -> state ----------------------------------------------------------------------
+
+    def _viewed(self) -> None:
+        seen = [float(value) for value in self.player.viewport]
+        if len(seen) == 2 and seen[0] < seen[1] and not _near(seen, self.wave.span, 1e-6):
+            self.wave.span = seen
+
+    def _zoomed(self) -> None:
+        self.workspace.span = [] if _near(self.wave.span, self.wave.whole, 0.01) else self.wave.span
+
+    def _moved(self) -> None:
+        self.workspace.at_s = float(self.player.time) or None
+
+    def _spectrum(self) -> None:
+        self.wave.spectrogram = not self.wave.spectrogram
+
+    def press(self, key: str) -> None:
+        """Answer a key."""
+        player = self.player
+        match key:
+            case "w":
+                self.wave.zoom_to_window()
+            case "f":
+                self.wave.fit()
+            case "s":
+                self._spectrum()
+            case "l":
+                player.loop = not player.loop
+            case "1" | "2" | "3":
+                player.channel = ("both", "user", "agent")[int(key) - 1]
+            case "[" | "]":
+                steps = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+                at = steps.index(player.speed) if player.speed in steps else 2
+                player.speed = steps[min(max(at + (1 if key == "]" else -1), 0), len(steps) - 1)]
+            case "ArrowLeft" | "ArrowRight":
+                player.seek_by(-1.0 if key == "ArrowLeft" else 1.0)
+
+    def __panel__(self):
+        row = {"margin": (0, 0, 6, 0), "sizing_mode": "stretch_width"}
+        left = pn.Column(
+            pn.Row(self.head, *self.buttons, self.previous, self.next, **row),
+            pn.pane.Bokeh(self.wave.canvas.layout, sizing_mode="stretch_width", margin=0),
+            self.note,
+            pn.Row(self.player, margin=(6, 0, 8, 0), sizing_mode="stretch_width"),
+            self.about_others,
+            self.annotate,
+            self.under,
+            sizing_mode="stretch_width",
+            margin=(0, 12, 0, 0),
+        )
+        return pn.Row(left, pn.Column(self.side, width=SIDE_PX, margin=0), sizing_mode="stretch_width")
+
+
+def _text(value: object) -> str:
+    return plain(value, 300) if isinstance(value, str) else ""
+
+
+def _near(a: Sequence[float], b: Sequence[float], within_s: float) -> bool:
+    return all(abs(x - y) < within_s for x, y in zip(a, b, strict=True))

@@ -1,0 +1,220 @@
+"""Handing on: links, cases as pages that play offline, what people said in open formats."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import panel as pn
+import param
+from panel.custom import JSComponent
+from panel.viewable import Viewer
+
+from workbench.app import annotation_files, links
+from workbench.app.export import case_page, export_bundle, page_name
+from workbench.app.look import TEXT_CSS, WIDGET_CSS, css
+from workbench.app.store import Key, key_of
+from workbench.app.workspace import Workspace
+from workbench.errors import InputError
+from workbench.pictures.texts import esc, plain
+
+MOST_CASES = 60
+"""A larger bundle would go through the browser's memory twice; the command line writes any number."""
+
+
+class CopyLink(JSComponent):
+    """The page's address with `query`."""
+
+    query = param.String("")
+
+    _esm = Path(__file__).parent / "browser" / "copy_link.js"
+    _stylesheets = [css("controls"), css("copy_link")]
+
+
+class ShareView(Viewer):
+    """Offers what the workspace points at: its state, its case, its filtered rows, its runs' annotations."""
+
+    workspace: Workspace = param.ClassSelector(class_=Workspace)
+    active = param.Boolean(True)
+    keys = ()
+
+    def __init__(self, workspace: Workspace, **params):
+        super().__init__(workspace=workspace, **params)
+        css = {"stylesheets": [WIDGET_CSS], "margin": (0, 8, 0, 0)}
+        self.of = pn.widgets.RadioButtonGroup(options={"…": ""}, height=28, **(css | {"margin": (0, 0, 8, 0)}))
+        self.link = CopyLink(sizing_mode="stretch_width", margin=(0, 0, 12, 0))
+        self.case, self.rows, self.people, self.told = (
+            pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 6, 0), stylesheets=[TEXT_CSS]) for _ in range(4)
+        )
+        self.page = _download("download this case", self._case_page, **css)
+        self.prepare = pn.widgets.Button(name="prepare the bundle", height=30, width=170, **css)
+        self.bundle = _download("download the bundle", lambda: io.BytesIO(self._zip), visible=False, **css)
+        self.labels = _download("download TextGrid and Audacity labels of this case", self._case_labels, **css)
+        self.run = pn.widgets.Select(options=[], width=260, **css)
+        self.table = _download("download CSV", self._table, **css)
+        self.all_labels = _download("download all of the run (zip)", self._run_zip, **css)
+        self._zip, self._zip_of = b"", []
+        self._working: threading.Thread | None = None
+        self.of.param.watch(lambda *events: self.update(), "value")
+        self.run.param.watch(lambda *events: self.update(), "value")
+        self.prepare.on_click(lambda event: self.make_bundle())
+        watched = [*dict.fromkeys(links.NAMES.values()), "rows", "version"]
+        workspace.param.watch(lambda *events: self.update(), watched)
+        self.param.watch(lambda *events: self.update(), "active")
+        self.update()
+
+    def update(self) -> None:
+        """Say what would be exported; nothing while off screen."""
+        if not self.active:
+            return
+        space = self.workspace
+        with pn.io.hold():
+            self._link()
+            there = space.store.position(space.key) is not None
+            name = " ".join(space.key[1:]).strip()
+            self.case.object = (
+                f"<h3>This case: {esc(name)} in {esc(space.run)}</h3><div class='wb-muted'>One HTML file with sound, "
+                "picture, verdict, judges, prompt and annotations. It plays without a server or a network.</div>"
+                if there else "<h3>This case</h3><div class='wb-muted'>No case is chosen; open one in Cases.</div>"
+            )  # fmt: skip
+            self.page.disabled = self.labels.disabled = not there
+            self.page.filename, self.labels.filename = (
+                f"{page_name(space.key) or 'case'}.html",
+                f"{page_name(space.key) or 'case'}.zip",
+            )
+            count = len(space.rows)
+            self.rows.object = (
+                f"<h3>The {count:,} filtered rows of Cases</h3><div class='wb-muted'>A zip with index.html, a page a "
+                f"case and audio files. {self._limit(count)}</div>"
+            )
+            self.prepare.disabled = not 0 < count <= MOST_CASES
+            if self._zip and self._zip_of != self.keys_of_rows():
+                self._made(b"", "The rows have changed; prepare the bundle again.", [])
+            runs = [run for run in space.store.runs if (space.store.runs[run].folder / "annotations.jsonl").exists()]
+            if list(self.run.options) != runs:
+                self.run.options = runs
+                self.run.value = space.run if space.run in runs else runs[0] if runs else None
+            self.table.disabled = self.all_labels.disabled = not runs
+            self.table.filename, self.all_labels.filename = "annotations.csv", "annotations.zip"
+            self.people.object = (
+                "<h3>What people said</h3><div class='wb-muted'>"
+                + ("The CSV's columns case, label and annotator are what <code>workbench judge-check --human</code> "
+                   "reads." if runs else "No case has been annotated yet; the form stands below the player of a case.")
+                + "</div>"
+            )  # fmt: skip
+
+    def _link(self) -> None:
+        space = self.workspace
+        options = {"this case": "case", "the filtered table": "cases", "the comparison": "compare",
+                   "the sweep": "sweep", "the overview": "overview"}  # fmt: skip
+        if self.of.options != options:
+            self.of.param.update(options=options, value="case" if space.case else "cases")
+        query = dict(part.partition("=")[::2] for part in links.to_query(space).lstrip("?").split("&") if part)
+        query.pop("view", None)
+        if self.of.value != "cases":
+            query = {"view": self.of.value} | query
+        self.link.query = "?" + "&".join(f"{name}={text}" for name, text in query.items()) if query else ""
+
+    def _limit(self, count: int) -> str:
+        if count <= MOST_CASES:
+            return ""
+        command = "<code>workbench export RUN --failed --out FOLDER</code>"
+        return f"At most {MOST_CASES} here: narrow the filters, or use {command}."
+
+    # -- making files --------------------------------------------------------------------------
+
+    def _case_page(self) -> io.BytesIO:
+        return io.BytesIO(case_page(self.workspace.store, self.workspace.key).encode())
+
+    def keys_of_rows(self) -> list[Key]:
+        frame = self.workspace.frame
+        return [key_of(frame.iloc[row]) for row in self.workspace.rows[:MOST_CASES]]
+
+    def make_bundle(self) -> None:
+        """Make the zip away from the server's loop, and offer it when it is there."""
+        if self._working is not None and self._working.is_alive():
+            return
+        store, keys, document = self.workspace.store, self.keys_of_rows(), pn.state.curdoc
+        self.bundle.visible = False
+        self.told.object = f'<div class="wb-muted">Making {len(keys)} pages …</div>'
+        served = document is not None and document.session_context
+
+        def work() -> None:
+            try:
+                made, said = bundle_zip(store, keys), ""
+            except InputError as error:
+                made, said = b"", str(error)
+            finish = lambda: self._made(made, said, keys)  # noqa: E731
+            document.add_next_tick_callback(finish) if served else finish()
+
+        if not served:
+            work()
+            return
+        self._working = threading.Thread(target=work, name="bundle", daemon=True)
+        self._working.start()
+
+    def _made(self, made: bytes, said: str, keys: list[Key]) -> None:
+        self._zip, self._zip_of = made, keys
+        self.bundle.filename, self.bundle.visible = "cases.zip", bool(made)
+        size = f"{len(made) / 1e6:.1f} MB, ready." if made else esc(said, 300)
+        self.told.object = f'<div class="wb-muted">{size}</div>'
+
+    def _case_labels(self) -> io.BytesIO:
+        from workbench.app.annotations import of_row
+        from workbench.app.detail import load_detail
+
+        key = self.workspace.key
+        people, _, _ = of_row(self.workspace.store.runs[key[0]].folder, *key[1:])
+        return _zipped(annotation_files.case_files(load_detail(self.workspace.store, key), people))
+
+    def _table(self) -> io.BytesIO:
+        run = self.workspace.store.runs[self.run.value]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "annotations.csv"
+            annotation_files.write_table(path, annotation_files.table(run.name, run.folder, run.benchmark))
+            return io.BytesIO(path.read_bytes())
+
+    def _run_zip(self) -> io.BytesIO:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                paths = annotation_files.write_run(self.workspace.store, self.run.value, Path(folder))
+            except InputError as error:
+                return _zipped({"nothing.txt": plain(error)})
+            return _zipped({path.name: path.read_bytes() for path in paths})
+
+    def __panel__(self):
+        wide = {"sizing_mode": "stretch_width", "margin": (0, 0, 18, 0)}
+        link = pn.pane.HTML("<h3>Link to</h3>", stylesheets=[TEXT_CSS], margin=0)
+        return pn.Column(
+            pn.Column(link, self.of, self.link, sizing_mode="stretch_width", margin=0),
+            pn.Column(self.case, pn.Row(self.page, self.labels, margin=0), **wide),
+            pn.Column(self.rows, pn.Row(self.prepare, self.bundle, margin=0), self.told, **wide),
+            pn.Column(self.people, pn.Row(self.run, self.table, self.all_labels, margin=0), **wide),
+            sizing_mode="stretch_width", max_width=900, margin=0,
+        )  # fmt: skip
+
+
+def bundle_zip(store, keys: list[Key]) -> bytes:
+    """A bundle as one zip."""
+    with tempfile.TemporaryDirectory() as folder:
+        export_bundle(store, keys, Path(folder), title=f"{len(keys)} cases")
+        paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        return _zipped({path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}).getvalue()
+
+
+def _zipped(files: dict[str, str | bytes]) -> io.BytesIO:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    stream.seek(0)
+    return stream
+
+
+def _download(label: str, make: Callable[[], io.BytesIO], **options) -> pn.widgets.FileDownload:
+    return pn.widgets.FileDownload(callback=make, label=label, filename="file", embed=False, height=32,
+                                   width=40 + 7 * len(label), icon=None, **options)  # fmt: skip

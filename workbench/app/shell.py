@@ -1,0 +1,193 @@
+"""The page around the views: header, navigation, keys, theme, link; and which views there are.
+
+A view is a class that takes a `Workspace` and has `active` (bool param), `keys` and `press(key)`. To add
+one, write it in a module of its own and add a line to `VIEWS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import param
+from panel.viewable import Viewer
+
+from workbench.app import files, links
+from workbench.app.case_view import CaseView
+from workbench.app.cases_view import CasesView
+from workbench.app.compare_view import CompareView
+from workbench.app.components import Address, Keys
+from workbench.app.look import TEXT_CSS, WIDGET_CSS, page_css
+from workbench.app.overview_view import OverviewView
+from workbench.app.share_view import ShareView
+from workbench.app.store import Store
+from workbench.app.sweep_view import SweepView
+from workbench.app.workspace import Workspace
+from workbench.pictures.texts import esc
+
+
+@dataclass(frozen=True)
+class View:
+    """A page of the inspector: `make` is called when it is first opened."""
+
+    title: str
+    make: Callable[[Workspace], Any]
+
+
+VIEWS: dict[str, View] = {
+    "cases": View("Cases", CasesView),
+    "case": View("Case", CaseView),
+    "compare": View("Compare", CompareView),
+    "sweep": View("Sweep", SweepView),
+    "overview": View("Overview", OverviewView),
+    "share": View("Share", ShareView),
+}
+"""Name in the address -> view, in the order of the navigation."""
+
+SHARED_KEYS = ("j", "k", "ArrowDown", "ArrowUp", "Escape", "/", "?")
+REFRESH_MS = 3000
+
+_KEYS = {
+    "j ↓": "next row", "k ↑": "previous row", "Enter": "open", "Esc": "back to the table", "/": "search",
+    "space": "play or pause", "← →": "one second", "[ ]": "speed", "1 2 3": "both, user, agent",
+    "l": "loop the window", "w": "zoom to the window", "f": "fit", "s": "spectrogram", "m": "mark the moment",
+    "a d": "verdict right, wrong", "e": "note", "n p": "next, previous difference (Compare)", "?": "this list",
+}  # fmt: skip
+HELP = (
+    "<section><h3>Keys</h3>"
+    + " · ".join(f"<kbd>{keys}</kbd> {what}" for keys, what in _KEYS.items())
+    + ". In the picture the wheel zooms, a drag moves, a click seeks.</section>"
+)
+
+
+class Shell(Viewer):
+    """Shows one view at a time and keeps the ones that were opened."""
+
+    workspace: Workspace = param.ClassSelector(class_=Workspace)
+    help = param.Boolean(False)
+
+    def __init__(self, workspace: Workspace, **params):
+        super().__init__(workspace=workspace, **params)
+        self.views: dict[str, Any] = {}
+        self._panels: dict[str, Any] = {}
+        css = {"height": 30, "margin": (0, 8, 0, 0), "stylesheets": [WIDGET_CSS]}
+        titles = {view.title: name for name, view in VIEWS.items()}
+        self.tabs = pn.widgets.RadioButtonGroup(options=titles, value=self._name(), **css)
+        self.dark = pn.widgets.Button(name="light" if workspace.theme == "dark" else "dark", width=64, **css)
+        self.ask = pn.widgets.Button(name="keys ?", width=64, **css)
+        self.told = pn.pane.HTML("", margin=(0, 8), sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
+        self.guide = pn.pane.HTML(HELP, visible=False, sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
+        self.keys = Keys(keys=self._keys(), width=0, height=0, margin=0)
+        self.address = Address(state=[workspace.view, links.to_query(workspace)], width=0, height=0, margin=0)
+        self.address.param.watch(lambda *events: self._went(), "went")
+        workspace.param.watch(lambda *events: self._write_address(), list(links.NAMES.values()))
+        self.body = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.tabs.param.watch(lambda event: workspace.param.update(view=event.new), "value")
+        self.dark.on_click(lambda event: self.toggle_theme())
+        self.ask.on_click(lambda event: self.param.update(help=not self.help))
+        self.keys.param.watch(lambda *events: self.press(self.keys.last), "pressed")
+        workspace.param.watch(lambda *events: self._show(), "view")
+        workspace.param.watch(lambda *events: self._tell(), "message")
+        self.param.watch(lambda event: self.guide.param.update(visible=event.new), "help")
+        self._tell()
+        self._show()
+
+    def _name(self) -> str:
+        return self.workspace.view if self.workspace.view in VIEWS else next(iter(VIEWS))
+
+    @property
+    def open(self) -> Any:
+        """The view on screen."""
+        return self.views[self._name()]
+
+    def _show(self) -> None:
+        name = self._name()
+        if name == "case" and not self.workspace.case and len(self.workspace.rows):
+            self.workspace.step(1)
+        with pn.io.hold():
+            for other, view in self.views.items():
+                view.active = other == name
+            if name not in self.views:
+                self.views[name] = VIEWS[name].make(self.workspace)
+            self.tabs.value = name
+            self._mount(name)
+        self.keys.keys = self._keys()
+
+    def _mount(self, name: str) -> None:
+        """Views stay in the page and only change visibility: building figures again would cost a second."""
+        if name not in self._panels:
+            self._panels[name] = pn.Column(self.views[name].__panel__(), sizing_mode="stretch_width", margin=0)
+            self.body.append(self._panels[name])
+        for other, panel in self._panels.items():
+            panel.visible = other == name
+
+    def _tell(self) -> None:
+        self.told.object = (
+            f'<span class="wb-fail">{esc(self.workspace.message, 600)}</span>' if self.workspace.message else ""
+        )
+
+    def _keys(self) -> list[str]:
+        own = getattr(self.views.get(self._name()), "keys", ())
+        return [*SHARED_KEYS, *own]
+
+    def press(self, key: str) -> None:
+        """Answer a key: the shared ones here, the rest in the open view."""
+        if key in ("j", "ArrowDown"):
+            self.workspace.step(1)
+        elif key in ("k", "ArrowUp"):
+            self.workspace.step(-1)
+        elif key in ("Escape", "/"):
+            self.workspace.view = "cases"
+        elif key == "?":
+            self.help = not self.help
+        else:
+            self.open.press(key)
+
+    def toggle_theme(self) -> None:
+        """Turn the page's colours: the page is loaded again, which keeps everything that the link holds."""
+        self.workspace.theme = "light" if self.workspace.theme == "dark" else "dark"
+        self.address.reload += 1
+
+    def _write_address(self) -> None:
+        self.address.state = [self.workspace.view, links.to_query(self.workspace)]
+
+    def _went(self) -> None:
+        """The browser's Back and Forward."""
+        theme = self.workspace.theme
+        problems = links.read_query(self.workspace, self.address.to)
+        self.workspace.param.update(theme=theme, message=" ".join(problems))  # colours turn only with the page
+
+    def __panel__(self):
+        brand = pn.pane.HTML("<b>Duplex Workbench</b>", margin=(5, 16, 0, 0), stylesheets=[TEXT_CSS])
+        head = pn.Row(
+            brand,
+            self.tabs,
+            self.told,
+            self.ask,
+            self.dark,
+            self.keys,
+            self.address,
+            sizing_mode="stretch_width",
+            margin=(0, 0, 8, 0),
+        )
+        return pn.Column(head, self.guide, self.body, sizing_mode="stretch_width", margin=(8, 16))
+
+
+def session(store: Store) -> Shell:
+    """The page of one browser session, tied to its address and refreshed while runs are being written."""
+    location = pn.state.location
+    workspace = Workspace(store)
+    query = location.search if location is not None else ""
+    problems = links.read_query(workspace, query)
+    if workspace.case and store.position(workspace.key) is None:
+        problems.append(f"There is no case {workspace.case!r} in a run {workspace.run!r} here.")
+    workspace.message = " ".join(problems)
+    files.mount(store, pn.state.curdoc)
+    pn.config.raw_css = [page_css(workspace.look)]
+    pn.config.theme = "dark" if workspace.theme == "dark" else "default"
+    shell = Shell(workspace)
+    if pn.state.curdoc is not None and pn.state.curdoc.session_context:
+        pn.state.add_periodic_callback(workspace.refresh, REFRESH_MS)
+    return shell
