@@ -15,7 +15,7 @@ import yaml
 from aiohttp import web
 
 from workbench import cli, datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import authoring
 from workbench.benchmarks.ifeval.build import build

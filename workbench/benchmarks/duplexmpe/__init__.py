@@ -7,7 +7,7 @@ denominator.
 
 from __future__ import annotations
 
-from workbench.benchmarks.base import Benchmark, Decider
+from workbench.contract import Benchmark, Decider
 from workbench.benchmarks.duplexmpe import build as _build
 from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.brought import decide_brought

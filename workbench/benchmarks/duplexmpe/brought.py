@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import Field, ValidationError, model_validator
 
 from workbench import spans as sp
-from workbench.benchmarks.base import with_defaults
+from workbench.contract import with_defaults
 from workbench.benchmarks.duplexmpe import decide
 from workbench.benchmarks.duplexmpe.authored import LABELS, Label
 from workbench.benchmarks.duplexmpe.evidence import verdicts

@@ -6,7 +6,7 @@ Turns that both versions share are one clip.
 from __future__ import annotations
 
 from workbench import datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.cases import PREAMBLE, cue_id, expand, stream_of, voices_for

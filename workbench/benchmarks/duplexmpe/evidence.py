@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.benchmarks.base import Step
+from workbench.contract import Step
 from workbench.benchmarks.duplexmpe import decide
 from workbench.benchmarks.duplexmpe.decide import FAIL, NOT_ELIGIBLE, PASS, STEPS, UNDECIDED, VERDICTS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench import datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import check
 from workbench.benchmarks.ifeval.cases import TURN1, TURN2, expand

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from workbench.benchmarks.ifeval import lexical
 from workbench.cases import Case
 from workbench.construct import markup
 from workbench.episodes import EpisodeRecord
 from workbench.errors import InputError
-from workbench.judges import offline_pas
 from workbench.judges.base import Item, Judge, NotJudgeable, Section
 from workbench.judges.prompts import load_labels, load_prompt
 from workbench.judges.scales import Answer, Score
@@ -134,7 +134,7 @@ JUDGE = Judge(
     label="conflict",
     labels=LABELS,
     silence=SILENCE,
-    offline=offline_pas.judge,
-    rules=offline_pas.rules,
+    offline=lexical.judge,
+    rules=lexical.rules,
     controls=controls,
 )
