@@ -14,13 +14,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workbench.cases import Case
+from workbench.chat.reading import Answer, Score
 from workbench.construct import markup
 from workbench.episodes import EpisodeRecord
 from workbench.errors import InputError
 from workbench.judges import offline_pas
 from workbench.judges.base import Item, Judge, NotJudgeable, Section
 from workbench.judges.prompts import load_labels, load_prompt
-from workbench.judges.scales import Answer, Score
 
 SILENCE = "(the assistant produced no speech)"
 
