@@ -98,9 +98,9 @@ def read_reply(reply: Reply, model: type[BaseModel]) -> Reading:
     """
     if reply.refusal or reply.finish == "content_filter":
         why = (reply.refusal or "the server's content filter stopped the reply")[:200]
-        raise AnswerError("refusal", f"the model refused to answer ({why})")
+        raise AnswerError("refusal", f"the model declined to answer ({why})")
     if reply.finish == "length":
-        raise AnswerError("truncated", "the reply was cut off at the token limit: a larger one, or a briefer answer")
+        raise AnswerError("truncated", "the reply was cut off at the token limit: be briefer, or raise it (--max-tokens)")
     return read_answer(reply.text, model)
 
 
