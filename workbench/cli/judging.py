@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from workbench.chat.client import ChatSettings
 from workbench.errors import InputError
 from workbench.judges.ask import OFFLINE, Backend, ModelJudge, OfflineJudge
 from workbench.judges.batch import Tally, describe_judge, judge_run
 from workbench.judges.check import check_judge
-from workbench.judges.client import Settings
 from workbench.judges.compare import agree, disagreements, pair_up
 from workbench.judges.human import agreement, read_labels
 from workbench.judges.progress import progress, spent
@@ -162,7 +162,7 @@ def judge_check(
             _report("Against people", agreement(own, people, which), folder / "people.csv")
 
 
-def make_backend(settings: Settings) -> Backend:
+def make_backend(settings: ChatSettings) -> Backend:
     """The offline judge if and only if it is asked for by its name, else a model."""
     return OfflineJudge() if settings.model == OFFLINE else ModelJudge(settings)
 
@@ -223,8 +223,8 @@ def _report(title: str, table: pd.DataFrame, path: Path) -> None:
 def _settings(
     model: str, base_url: str | None, key_env: str | None, temperature: str, seed: int | None, max_tokens: int,
     extra: str, schema: bool, concurrency: int, rpm: float | None, timeout: float, tries: int, answer_tries: int,
-) -> Settings:  # fmt: skip
-    settings = Settings(
+) -> ChatSettings:  # fmt: skip
+    settings = ChatSettings(
         model=model, base_url=base_url, key_env=key_env, seed=seed, max_tokens=max_tokens, extra=_extra(extra),
         schema=schema, concurrency=concurrency, per_minute=rpm, timeout_s=timeout, tries=tries,
         answer_tries=answer_tries,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.cases import Case
+from workbench.chat.reading import Answer
 from workbench.episodes import EpisodeRecord
 from workbench.judges.prompts import Prompt
-from workbench.judges.scales import Answer
 
 
 class NotJudgeable(Exception):

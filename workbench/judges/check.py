@@ -12,13 +12,13 @@ import pandas as pd
 
 from workbench.analysis.statistics import cluster_bootstrap, wilson
 from workbench.cases import Case
+from workbench.chat.messages import Cache
 from workbench.errors import InputError
 from workbench.judges.ask import Backend, now
 from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.batch import Tally, ask_all, describe_judge
-from workbench.judges.cache import Cache
 from workbench.judges.probes import BASE, Probe, probes_of
-from workbench.judges.store import LINES, Log, export, write_csv, write_record
+from workbench.judges.store import LINES, Log, export, read_lines, write_csv, write_record
 from workbench.runs import Run
 
 FOLDER = "check"
@@ -72,7 +72,7 @@ async def check_judge(
     ]
     tally.total = len(probes)
     with Log(main / FOLDER) as log:
-        cache = Cache(main / FOLDER / LINES, read=(main / LINES,))
+        cache = Cache(read_lines, main / FOLDER / LINES, others=(main / LINES,))
         try:
             async with backend:
                 todo = [(probe.item, probe.repeat) for _, probe in probes]

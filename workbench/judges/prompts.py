@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from dataclasses import dataclass
 from functools import cache, cached_property
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
+from workbench.chat.messages import boundary_of, clean, describe_keys, fence
 from workbench.errors import InputError
 from workbench.files import content_key
-from workbench.judges.fencing import boundary_of, clean, fence
 from workbench.shipped import data_path, read_yaml
 
 if TYPE_CHECKING:
@@ -84,39 +81,3 @@ def messages(judge: Judge, item: Item) -> list[dict[str, Any]]:
             data = base64.b64encode(clip.wav).decode()
             user.append({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}})
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
-
-
-def schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an answer in the strict form: every key required, none added, order kept."""
-    return _strict(model.model_json_schema())
-
-
-def _strict(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_strict(value) for value in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: _strict(value) for key, value in node.items() if key not in ("title", "default")}
-    if "properties" in node:
-        kept["properties"] = {key: _strict(value) for key, value in node["properties"].items()}
-        kept["required"] = list(node["properties"])
-        kept["additionalProperties"] = False
-    return kept
-
-
-def describe_keys(model: type[BaseModel]) -> str:
-    """The keys of an answer as a list for the prompt, for servers that take no schema."""
-    lines = []
-    for key, node in schema(model)["properties"].items():
-        kind = node.get("type", "object")
-        if "enum" in node:
-            kind = "one of " + ", ".join(f'"{value}"' for value in node["enum"])
-        elif "minimum" in node:
-            kind = f"number from {node['minimum']:g} to {node['maximum']:g}"
-        lines.append(f'- "{key}" ({kind}): {node.get("description", "")}'.rstrip(": "))
-    return "\n".join(lines)
-
-
-def digest(sent: list[dict[str, Any]]) -> str:
-    """A short hash of messages as sent, clips included."""
-    return hashlib.sha256(repr(sent).encode("utf-8", "backslashreplace")).hexdigest()[:24]

@@ -15,12 +15,12 @@ from pydantic import Field
 
 from workbench.benchmarks.ifeval import lexical
 from workbench.cases import Case
+from workbench.chat.reading import Answer, Score
 from workbench.construct import markup
 from workbench.episodes import EpisodeRecord
 from workbench.errors import InputError
 from workbench.judges.base import Item, Judge, NotJudgeable, Section
 from workbench.judges.prompts import load_labels, load_prompt
-from workbench.judges.scales import Answer, Score
 
 SILENCE = "(the assistant produced no speech)"
 
