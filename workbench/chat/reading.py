@@ -100,7 +100,9 @@ def read_reply(reply: Reply, model: type[BaseModel]) -> Reading:
         why = (reply.refusal or "the server's content filter stopped the reply")[:200]
         raise AnswerError("refusal", f"the model declined to answer ({why})")
     if reply.finish == "length":
-        raise AnswerError("truncated", "the reply was cut off at the token limit: be briefer, or raise it (--max-tokens)")
+        raise AnswerError(
+            "truncated", "the reply was cut off at the token limit; be briefer or raise --max-tokens"
+        )
     return read_answer(reply.text, model)
 
 

@@ -1,17 +1,17 @@
-"""Prompts as files under data/judges/, and the messages made from them."""
+"""Prompts as files under data/, and the messages made from them."""
 
 from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 from workbench.chat.messages import boundary_of, clean, describe_keys, fence
 from workbench.errors import InputError
 from workbench.files import content_key
-from workbench.shipped import data_path, read_yaml
+from workbench.shipped import data_path
 
 if TYPE_CHECKING:
     from workbench.judges.base import Item, Judge
@@ -33,27 +33,21 @@ class Prompt:
         return self.files[f"{part}.md"]
 
 
-def load_prompt(name: str) -> Prompt:
-    """The prompt files in data/judges/{name}/ and data/judges/shared/.
+def load_prompt(*place: str) -> Prompt:
+    """The prompt files in the shipped folder `place`, given by its parts, and in data/judges/shared/.
 
     Raises
     ------
     InputError : the folder is missing or holds no system.md.
     """
     files = {}
-    for folder in (SHARED, name):
-        for path in sorted(data_path("judges", folder).glob("*")):
+    for folder in (data_path("judges", SHARED), data_path(*place)):
+        for path in sorted(folder.glob("*")):
             if path.suffix in (".md", ".yaml"):
                 files[path.name] = path.read_text(encoding="utf-8")
     if "system.md" not in files:
-        raise InputError(f"{data_path('judges', name)} holds no system.md, so {name!r} has no prompt; add that file.")
+        raise InputError(f"{data_path(*place)} holds no system.md, so the judge has no prompt; add that file.")
     return Prompt(files)
-
-
-@cache
-def load_labels(name: str) -> dict[str, str]:
-    """The labels of a judge and what each means, from its labels.yaml."""
-    return read_yaml(data_path("judges", name, "labels.yaml"))
 
 
 def messages(judge: Judge, item: Item) -> list[dict[str, Any]]:
