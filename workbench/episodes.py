@@ -150,16 +150,15 @@ def unusable(record: EpisodeRecord, start_s: float = 0.0, end_s: float = math.in
     """
     if record.status == "error":
         return f"error: {record.error.kind}"
-    frame_s = record.sends.frame_samples / RATE_HZ
-    own = [stall for stall in record.sends.stalls if stall.own]
-    for index, late_s in enumerate(record.sends.late_s):
+    sends, frame_s = record.sends, record.sends.frame_samples / RATE_HZ
+    for index, late_s in enumerate(sends.late_s):
         due_s = (index + 1) * frame_s
-        if late_s <= LATE_S or due_s > end_s or due_s + late_s < start_s:
-            continue
-        if any(stall.start_s - frame_s / 2 <= due_s <= stall.end_s for stall in own):
-            continue
-        near = (stall.by for stall in record.sends.stalls if stall.start_s - frame_s / 2 <= due_s <= stall.end_s)
-        return f"late frames: {next(near, '') or 'the machine'} held up the recording"
+        if late_s > LATE_S and due_s <= end_s and due_s + late_s >= start_s:
+            stalls = [stall for stall in sends.stalls if stall.start_s - frame_s / 2 <= due_s <= stall.end_s]
+            if not any(stall.own for stall in stalls):
+                return (
+                    f"late frames: {stalls[0].by if stalls and stalls[0].by else 'the machine'} held up the recording"
+                )
     return None
 
 

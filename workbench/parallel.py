@@ -187,17 +187,19 @@ class _Worker:
 
 
 def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator[tuple[Any, Any, Any]]:
+    first = _packed(function, items[0])
+    if isinstance(first, NotPortable):
+        yield from ((item, None, first) for item in items)
+        return
     # 'spawn' because forking a process that already runs threads (onnxruntime, torch) can deadlock.
     context = multiprocessing.get_context("spawn")
     team: list[_Worker] = []
     idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     over = threading.Event()
 
-    def call(item: Any) -> tuple[Any, Exception | None]:
-        try:
-            job = pickle.dumps((function, item))
-        except Exception as error:
-            return None, NotPortable(f"it cannot be sent to another process ({type(error).__name__}: {error})")
+    def call(job: bytes | NotPortable) -> tuple[Any, Exception | None]:
+        if isinstance(job, NotPortable):
+            return None, job
         worker = idle.get()
         if not worker.alive and not over.is_set():
             team.append(worker := _Worker(context))
@@ -226,7 +228,7 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
                 item = next(waiting, _END)
                 if item is _END:
                     break
-                flying[calls.submit(call, item)] = item
+                flying[calls.submit(call, _packed(function, item))] = item
             if not flying:
                 return
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
@@ -239,6 +241,13 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
 
 
 _END = object()
+
+
+def _packed(function: Callable, item: Any) -> bytes | NotPortable:
+    try:
+        return pickle.dumps((function, item))
+    except Exception as error:
+        return NotPortable(f"it cannot be sent to another process ({type(error).__name__}: {error})")
 
 
 def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tuple[Any, Any, Any]]:

@@ -20,6 +20,7 @@ coverage         READBACK: matched / target tokens
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -30,7 +31,7 @@ import numpy as np
 from workbench import spans as sp
 from workbench.benchmarks.ifeval.cases import TURN2, WINDOW, expectation, tokens
 from workbench.cases import Case
-from workbench.episodes import EpisodeRecord
+from workbench.episodes import EpisodeRecord, unusable
 
 MERGE_GAP_S = 0.3
 FIRST_WORDS = 8
@@ -157,12 +158,14 @@ def unmeasured(case: Case, reason: str) -> dict[str, Any]:
 
 def unmeasurable(record: EpisodeRecord, action: str) -> str | None:
     """Why the case cannot be measured, as a short code; None when it can."""
-    if record.status == "error":
-        return f"error: {record.error.kind}"
+    window = record.windows.get(WINDOW)
+    reason = unusable(record, end_s=window[1] if window else math.inf)
+    if reason is not None:
+        return reason
     cue = record.cue(TURN2)
     if cue is None or cue.start_s is None:
         return cue.reason if cue is not None and cue.reason else "turn2_not_played"
-    if record.windows.get(WINDOW) is None:
+    if window is None:
         return "no_window"
     if action == "READBACK" and record.transcript is None:
         return "no_transcript"
