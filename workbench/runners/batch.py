@@ -112,7 +112,8 @@ def _first(make: Factory) -> tuple[Agent, Traits]:
     try:
         agent = make()
         traits = door.traits(agent.traits)
-        lacking = [name for name in ("open", "send", "close") if not callable(getattr(agent, name, None))]
+        calls = ("open", "send", "close")
+        lacking = [f"it has no `{name}`" for name in calls if not callable(getattr(agent, name, None))]
     except InputError:
         raise
     except door.Refused as error:

@@ -9,6 +9,7 @@ An agent is foreign code: its faults, of whatever kind and wherever they arise, 
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ class _Episode:
             if not self.pending and not self.playing:
                 over_at_s = self._over_at_s()
                 if over_at_s is not None and self.now_s >= over_at_s - _SLACK_S:
+                    await asyncio.sleep(0)  # tasks of the agent's own may not have had a turn on a virtual clock
                     return self._check(last=True)
             await self._send(self._mix())
             self._check()

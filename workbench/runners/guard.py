@@ -106,8 +106,8 @@ class Guard:
     def unseen(self, last: bool = False) -> BaseException | None:
         """A fault in a task of the agent's that nobody has looked at since the call before (or now, if `last`)."""
         waiting, self._suspected, self._failed = self._suspected, self._failed, []
-        for task in [*waiting, *(self._suspected if last else ())]:
-            if _is_unseen(task):
+        for task in [*waiting, *((*self._suspected, *self._tasks) if last else ())]:
+            if task.done() and _is_unseen(task):
                 return task.exception()
         return None
 
