@@ -71,9 +71,12 @@ def build(
 
     from workbench import benchmarks
     from workbench.benchmarks.base import BuildOptions
+    from workbench.locks import writing
 
     scripts = None if scripts is None else Path(scripts)
-    benchmarks.get(benchmark).build(BuildOptions(Path(out), audio, limit, engine, scripts, workers))
+    made = benchmarks.get(benchmark)
+    with writing(Path(out)):
+        made.build(BuildOptions(Path(out), audio, limit, engine, scripts, workers))
     return load_dataset(out)
 
 
@@ -212,7 +215,8 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
     loaded = {}
     for name, run in together.items():
         measurements, verdicts, score = load_scores(run)
-        facts = {"fingerprint": run.fingerprint, **{key: score.get(key) for key in ("scorer", "thresholds", "vad")}}
+        facts = {key: score.get(key) for key in ("scorer", "thresholds", "vad")}
+        facts |= {"content": run.content, "fingerprint": run.fingerprint}
         loaded[name] = (measurements, verdicts, facts)
     return compare(loaded, anyway=anyway)
 

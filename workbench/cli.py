@@ -86,9 +86,12 @@ def build(
     """
     from workbench import benchmarks
     from workbench.benchmarks.base import BuildOptions
+    from workbench.locks import writing
 
     options = BuildOptions(out, not no_audio, limit, voices, scripts, workers, dask)
-    header = benchmarks.get(benchmark).build(options)
+    chosen = benchmarks.get(benchmark)
+    with writing(out):
+        header = chosen.build(options)
     print(f"{header.cases} cases of {header.benchmark} in {out} (fingerprint {header.fingerprint[:12]})")
 
 

@@ -10,7 +10,6 @@ import asyncio
 import datetime as dt
 import gc
 import platform
-import shutil
 import time
 from collections import Counter
 from collections.abc import Coroutine
@@ -21,18 +20,19 @@ from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from workbench import datasets, episodes
+from workbench import episodes
 from workbench.agents.base import Traits
 from workbench.agents.registry import Factory
 from workbench.cases import Case
 from workbench.datasets import Dataset
 from workbench.episodes import Failure, Policy
 from workbench.errors import InputError
+from workbench.locks import writing
 from workbench.parallel import cores, pmap
 from workbench.progress import meter
 from workbench.runners.clocks import CLOCKS
 from workbench.runners.episode import Result, run_episode
-from workbench.runs import META, RunMeta, load_run, save_meta
+from workbench.runs import Run, RunMeta, begin
 from workbench.version import VERSION
 
 WALL_CONCURRENCY = 4
@@ -80,15 +80,15 @@ def run(plan: Plan) -> Outcome:
         raise InputError(f"There is no clock {clock!r}; clocks are {', '.join(CLOCKS)}.")
     if clock == "virtual" and traits.pacing == "wall":
         raise InputError(f"The agent {traits.name!r} lives in real time; run it with --clock wall.")
-    prepare(plan, traits, clock)
-    todo, kept = _remaining(plan)
-    outcome = Outcome(kept=kept)
-    began = time.monotonic()
-    if clock == "virtual":
-        _run_virtual(plan, todo, outcome)
-    else:
-        _await(_run_wall(plan, todo, outcome))
-    outcome.wall_s = time.monotonic() - began
+    with writing(plan.out):
+        todo, kept = _remaining(plan, prepare(plan, traits, clock))
+        outcome = Outcome(kept=kept)
+        began = time.monotonic()
+        if clock == "virtual":
+            _run_virtual(plan, todo, outcome)
+        else:
+            _await(_run_wall(plan, todo, outcome))
+        outcome.wall_s = time.monotonic() - began
     return outcome
 
 
@@ -118,12 +118,12 @@ def _await(work: Coroutine[Any, Any, Result | None]) -> Result | None:
         return apart.submit(asyncio.run, work).result()
 
 
-def prepare(plan: Plan, traits: Traits, clock: str) -> None:
+def prepare(plan: Plan, traits: Traits, clock: str) -> Run:
     """Create the run folder, or check that the one there is this very run, to be resumed."""
     header = plan.dataset.header
     meta = RunMeta(
         benchmark=header.benchmark,
-        dataset=header.model_dump(include={"version", "author", "speech", "cases", "fingerprint"}),
+        dataset=header.brief(),
         agent={
             "name": traits.name,
             "version": traits.version,
@@ -139,43 +139,14 @@ def prepare(plan: Plan, traits: Traits, clock: str) -> None:
         platform={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()},
         started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     )
-    folder = plan.out
-    if (folder / META).exists():
-        there = load_run(folder).meta
-        for name, what in (("dataset", "dataset"), ("agent", "agent"), ("clock", "clock"), ("policy", "policy")):
-            old, new = getattr(there, name), getattr(meta, name)
-            if old != new:
-                raise InputError(
-                    f"{folder} holds a run with another {what} ({_brief(old, new)}); give another --out, "
-                    "or remove that folder."
-                )
-    elif folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty and is not a run; give a new or empty folder as --out.")
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(plan.dataset.folder / datasets.CASES, folder / datasets.CASES)
-        save_meta(folder, meta)
-    (folder / "episodes").mkdir(exist_ok=True)
-    for leftover in (folder / "episodes").glob(".part-*"):
-        leftover.unlink(missing_ok=True)
+    return begin(plan.out, meta, plan.dataset)
 
 
-def _brief(old: object, new: object) -> str:
-    if isinstance(old, dict) and isinstance(new, dict):
-        differing = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-        return "; ".join(f"{key}: {old.get(key)!r} there, {new.get(key)!r} now" for key in differing[:2])
-    return f"{old!r} there, {new!r} now"
-
-
-def _remaining(plan: Plan) -> tuple[list[Case], int]:
+def _remaining(plan: Plan, run: Run) -> tuple[list[Case], int]:
     todo, kept = [], 0
     for case in plan.dataset.cases:
-        path = episodes.record_path(plan.out / "episodes", case.id)
-        try:
-            record = episodes.load_record(path) if path.exists() else None
-            status = record.status if record and episodes.audio_is_whole(plan.out / "episodes", record) else None
-        except InputError:
-            status = None
+        record = run.kept(case.id)
+        status = None if record is None else record.status
         if status == "complete" or (status == "error" and plan.keep_errors):
             kept += 1
         else:
