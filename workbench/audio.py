@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import math
 import re
 from pathlib import Path
@@ -123,8 +124,10 @@ def from_pcm16(samples: np.ndarray) -> np.ndarray:
 
 def write_pcm16(path: Path, samples: np.ndarray, rate_hz: int) -> None:
     """Write int16 or float32 samples atomically; the suffix chooses WAV or FLAC."""
-    data = samples if samples.dtype == np.int16 else to_pcm16(samples)
-    write_atomically(path, lambda part: soundfile.write(part, data, rate_hz, subtype="PCM_16"))
+    data, made = samples if samples.dtype == np.int16 else to_pcm16(samples), io.BytesIO()
+    # Made in memory, since libsndfile does not say when a disk is full.
+    soundfile.write(made, data, rate_hz, subtype="PCM_16", format=path.suffix[1:].upper())
+    write_atomically(path, lambda part: part.write_bytes(made.getbuffer()))
 
 
 def resample(samples: np.ndarray, from_hz: int, to_hz: int) -> np.ndarray:
