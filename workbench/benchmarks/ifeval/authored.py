@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError, model_validator
 
 from workbench.cases import Record
+from workbench.construct.voices import Age, Person, Sex
 from workbench.datasets import describe
 from workbench.errors import InputError, ProblemsFound
 from workbench.shipped import data_path, read_yaml
@@ -98,10 +98,6 @@ class Probe(Record):
         return tuple(shape) in (wanted, wanted + self.repeat)
 
 
-Sex = Literal["female", "male"]
-Age = Literal["18 to 24", "25 to 34", "35 to 49", "50 to 64", "65 and over"]
-
-
 class Script(Record):
     """The user side of one conversation. `id` is ROLE_PROBE_iN, or S_PROBE_iN for the shared ones.
 
@@ -114,6 +110,10 @@ class Script(Record):
     age: Age | None = None
     turn1: str
     turn2: str
+
+    @property
+    def speaker(self) -> Person:
+        return Person(self.sex, self.age)
 
 
 @dataclass(frozen=True)
