@@ -54,7 +54,7 @@ def build(
     *,
     limit: int | None = None,
     audio: bool = True,
-    engine: str = "hibari",
+    engine: str | None = None,
     scripts=None,
     workers: int | None = None,
 ) -> Dataset:

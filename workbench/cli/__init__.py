@@ -73,8 +73,12 @@ def build(
     no_audio: Annotated[bool, typer.Option("--no-audio", help="Manifest only, in seconds.")] = False,
     limit: Annotated[int | None, typer.Option(help="At most so many cases, every cell of the grid first.")] = None,
     voices: Annotated[
-        str, typer.Option(help="Speech engine: hibari, kokoro, openai or command, with ?options.")
-    ] = "hibari",
+        str | None,
+        typer.Option(
+            help="Speech engine: hibari, kokoro, openai or command, with ?options (default: kokoro for a full build "
+            "where it is installed, else hibari)."
+        ),
+    ] = None,
     scripts: Annotated[Path | None, typer.Option(help="Folder of scripts in place of the shipped ones.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (default: all cores).")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to build on.")] = None,
@@ -410,6 +414,8 @@ _ELSEWHERE = {
 
 def _register_elsewhere(arguments: list[str]) -> None:
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if called in (None, "voices"):
+        app.add_typer(import_module("workbench.construct.voices_command").app, name="voices")
     for name, target in _ELSEWHERE.items():
         if called in (None, name):
             module, _, function = target.partition(":")
