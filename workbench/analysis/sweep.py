@@ -46,7 +46,7 @@ class Sweep:
     @cached_property
     def ranks(self) -> np.ndarray:
         """Competition ranks (k, systems) by the ranking score: the greatest has 1, ties share a rank; NaN: no rank."""
-        return _ranks(self.scores[self.ranking])
+        return ranks(self.scores[self.ranking])
 
     def summary(self) -> dict[str, float | int | None]:
         """Tau's mean, median, minimum and maximum, and how often the top of the ranking survives.
@@ -116,16 +116,18 @@ def sweep(
     *,
     base: Mapping[str, float] | None = None,
     strict: bool = False,
+    ranking: str | None = None,
 ) -> Sweep:
     """Decide every system under every combination of the axes.
 
     measurements : system name -> measurements frame. axes : threshold -> values; the benchmark's own
     preset when None. base : the thresholds in force, which the others are held at and rankings are compared
-    with (the benchmark's defaults when None); it is added to the grid where it is not in it.
+    with (the benchmark's defaults when None); it is added to the grid where it is not in it. ranking : the score
+    that ranks (the benchmark's own when None).
 
     Raises
     ------
-    InputError : no system, an unknown threshold, an empty axis.
+    InputError : no system, an unknown threshold or score, an empty axis.
     """
     if not measurements:
         raise InputError("A sweep needs the measurements of at least one run.")
@@ -137,9 +139,12 @@ def sweep(
         for name, values in scores(Decider(benchmark, frame), columns, strict=strict).items():
             per_system.setdefault(name, []).append(values)
     stacked = {name: np.stack(values, axis=1) for name, values in per_system.items()}
+    ranking = ranking or benchmark.ranking
+    if ranking not in stacked:
+        raise InputError(f"There is no score {ranking!r} to rank by; scores are {', '.join(stacked)}.")
     own = np.array([limits[name] for name in settings])
     default = int(np.flatnonzero((settings.to_numpy(float) == own).all(axis=1))[0])
-    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, benchmark.ranking, strict)
+    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, ranking, strict)
 
 
 def tau_b(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
@@ -163,7 +168,7 @@ def _signs(differences: np.ndarray) -> np.ndarray:
     return np.where(np.abs(differences) < _EQUAL, 0.0, np.sign(differences))
 
 
-def _ranks(scores: np.ndarray) -> np.ndarray:
+def ranks(scores: np.ndarray) -> np.ndarray:
     """Competition ranks along the last axis, best 1; ties share a rank; what is not measured has none (NaN)."""
     with np.errstate(invalid="ignore"):
         above = (scores[..., None, :] > scores[..., :, None] + _EQUAL).sum(axis=-1)
@@ -212,8 +217,8 @@ def ranking_flips(
     at = int(np.flatnonzero(values == limits[threshold])[0])
     if (~np.isnan(found[at])).sum() < 2:
         raise InputError("A ranking needs at least two systems with a measured score; score more runs.")
-    ranks = _ranks(found)
-    changed = ((ranks != ranks[at]) & ~(np.isnan(ranks) & np.isnan(ranks[at]))).any(axis=1)
+    order = ranks(found)
+    changed = ((order != order[at]) & ~(np.isnan(order) & np.isnan(order[at]))).any(axis=1)
     below, above = np.flatnonzero(changed[:at]), np.flatnonzero(changed[at:])
     return RankingFlip(
         threshold,

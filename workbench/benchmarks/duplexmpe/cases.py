@@ -63,6 +63,12 @@ def expectation(case: Case) -> Expectation:
     return Expectation.model_validate(case.expect)
 
 
+def speakers(case: Case) -> dict[str, str]:
+    """Cue -> the human who speaks it; the preamble is nobody's."""
+    turns = case.expect.get("turns")
+    return {turn["cue"]: turn["speaker"] for turn in turns or () if {"cue", "speaker"} <= set(turn)}
+
+
 def cue_id(index: int) -> str:
     return f"t{index:02d}"
 

@@ -15,6 +15,7 @@ from workbench.benchmarks.duplexmpe.authored import (
     ATTRIBUTES,
     BUCKETS,
     CONDITIONS,
+    LABELS,
     NAME,
     SILENT,
     Scenario,
@@ -177,6 +178,16 @@ def spread(scenarios: Iterable[Scenario]) -> list[str]:
         if having < share * len(scenarios):
             problems.append(f"{label} occurs in {having} of {len(scenarios)} pairs; at least {share:.0%} need it.")
     return problems
+
+
+def tally(cases: tuple[Case, ...]) -> dict[str, dict[str, int]]:
+    """Cases by version and by quarter of the request, and turns by label."""
+    labels = Counter(cue.label for case in cases for cue in case.cues if cue.label in LABELS)
+    by_tag = {
+        f"by_{name}": dict(Counter(str(case.tags[name]) for case in cases if name in case.tags))
+        for name in ("condition", "bucket")
+    }
+    return by_tag | {"turns_by_label": {name: labels[name] for name in LABELS if labels[name]}}
 
 
 def built(cases: tuple[Case, ...]) -> list[str]:

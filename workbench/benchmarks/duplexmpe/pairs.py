@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis.statistics import mcnemar_exact, paired_bootstrap, paired_counts
-from workbench.benchmarks.duplexmpe.measure import METRICS
+from workbench.benchmarks.duplexmpe.rules import METRICS
 
 
 def pair_tests(frame: pd.DataFrame, *, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
