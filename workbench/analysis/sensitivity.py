@@ -99,7 +99,7 @@ def sensitivity(
 
 def _compare(base: tuple[pd.DataFrame, pd.Series], other: tuple[pd.DataFrame, pd.Series]) -> dict:
     (before, was), (after, now) = base, other
-    passed, measured = int((now == "pass").sum()), int((now != "unmeasurable").sum())
+    passed, measured = int((now == "pass").sum()), int(now.isin(("pass", "fail")).sum())
     onset_before, onset_after = (pd.to_numeric(f["genuine_s"], errors="coerce").to_numpy() for f in (before, after))
     both = ~np.isnan(onset_before) & ~np.isnan(onset_after)
     shift_ms = (onset_after[both] - onset_before[both]) * 1000

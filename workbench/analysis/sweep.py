@@ -14,11 +14,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from workbench.analysis.agreement import ranks, tau_b
 from workbench.benchmarks.base import Benchmark
 from workbench.errors import InputError
-
-_EQUAL = 1e-9
-"""Scores this close are a tie: they are ratios of small counts, computed in floating point."""
 
 
 @dataclass(frozen=True)
@@ -44,32 +42,40 @@ class Sweep:
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """Competition ranks (k, systems) by the ranking score: the greatest has 1, ties share a rank."""
-        return _ranks(self.scores[self.ranking])
+        """Competition ranks (k, systems) by the ranking score: the greatest has 1, ties share a rank, NaN has none."""
+        return ranks(self.scores[self.ranking])
 
     def summary(self) -> dict[str, float | int | None]:
         """Tau's mean, median, minimum and maximum, and how often the top of the ranking survives.
 
-        Shares count settings whose best (or best two, as a set; or whole order) is the default's.
+        Shares count settings whose best (or best two, as a set; or whole order) is the default's, among the
+        settings with a ranking; None where the default has none, since nothing can be kept then. Fewer than
+        two measured runs are no ranking, nor are runs that all tie at the default.
         Ties are broken by none: a tied place survives only if the same systems are tied in it.
         """
-        others = np.arange(len(self.settings)) != self.default
         tau = self.tau[~np.isnan(self.tau)]
-        ranks, base = self.ranks, self.ranks[self.default]
+        places = np.nan_to_num(self.ranks)
+        base = places[self.default]
+        ranked = (places > 0).sum(axis=1) >= 2
+        if len(np.unique(base[base > 0])) < 2:
+            ranked[:] = False
+        others = ranked & (np.arange(len(self.settings)) != self.default)
+        top, second = (places == 1), (places > 0) & (places <= 2)
         kept = {
-            "top1_kept": (((ranks == 1) == (base == 1)).all(axis=1)),
-            "top2_kept": (((ranks <= 2) == (base <= 2)).all(axis=1)),
-            "order_kept": (ranks == base).all(axis=1),
+            "top1_kept": (top == top[self.default]).all(axis=1),
+            "top2_kept": (second == second[self.default]).all(axis=1),
+            "order_kept": (places == base).all(axis=1),
         }
         return {
             "settings": len(self.settings),
+            "ranked": int(ranked.sum()),
             "undefined": int(np.isnan(self.tau).sum()),
             "tau_mean": float(tau.mean()) if tau.size else None,
             "tau_median": float(np.median(tau)) if tau.size else None,
             "tau_min": float(tau.min()) if tau.size else None,
             "tau_max": float(tau.max()) if tau.size else None,
-            "ties_at_default": int(len(base) - len(np.unique(base))),
-            **{name: float(mask.mean()) for name, mask in kept.items()},
+            "ties_at_default": int((base > 0).sum() - len(np.unique(base[base > 0]))),
+            **{name: float(mask[ranked].mean()) if ranked.any() else None for name, mask in kept.items()},
             **{
                 f"{name}_elsewhere": float(mask[others].mean()) if others.any() else None for name, mask in kept.items()
             },
@@ -168,33 +174,6 @@ def _grid(benchmark: Benchmark, axes: Mapping[str, Sequence[float]]) -> pd.DataF
     return settings
 
 
-def tau_b(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b of each row of scores (k, systems) against base (systems,).
-
-    Source: Kendall (1945), Biometrika 33:239: (concordant - discordant) / sqrt of the untied pairs
-    on either side. NaN where all systems tie on one side, or fewer than two are measured.
-    """
-    systems = len(base)
-    first, second = np.triu_indices(systems, 1)
-    ours = _signs(scores[:, first] - scores[:, second])
-    theirs = _signs(base[first] - base[second])
-    usable = ~np.isnan(ours) & ~np.isnan(theirs)
-    ours, theirs = np.where(usable, ours, 0), np.where(usable, theirs, 0)
-    below = np.sqrt((ours != 0).sum(axis=1) * (theirs != 0).sum(axis=1).astype(float))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(below > 0, (ours * theirs).sum(axis=1) / below, np.nan)
-
-
-def _signs(differences: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(differences) < _EQUAL, 0.0, np.sign(differences))
-
-
-def _ranks(scores: np.ndarray) -> np.ndarray:
-    """Competition ranks along the last axis, best 1; ties share a rank; what is not measured comes last."""
-    values = np.where(np.isnan(scores), -np.inf, scores)
-    return 1 + (values[..., None, :] > values[..., :, None] + _EQUAL).sum(axis=-1)
-
-
 @dataclass(frozen=True)
 class RankingFlip:
     """The nearest value of one threshold, on either side of its default, that changes the ranking."""
@@ -227,9 +206,9 @@ def ranking_flips(
         scores(benchmark, frame, {threshold: values}, strict=strict)[benchmark.decider.ranking]
         for frame in measurements.values()
     ]
-    ranks = _ranks(np.stack(table, axis=1))
+    places = np.nan_to_num(ranks(np.stack(table, axis=1)))
     at = int(np.flatnonzero(values == default)[0])
-    changed = (ranks != ranks[at]).any(axis=1)
+    changed = (places != places[at]).any(axis=1)
     below, above = np.flatnonzero(changed[:at]), np.flatnonzero(changed[at:])
     return RankingFlip(
         threshold,

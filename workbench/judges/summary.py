@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_bootstrap, wilson
+from workbench.analysis.statistics import cluster_mean, rate
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_json
 from workbench.judges.base import Judge
@@ -137,53 +137,46 @@ def groups(rows: pd.DataFrame, by: Iterable[str] = ("level", "role")) -> list[tu
 
 
 def pas_table(rows: pd.DataFrame, score: str = "pas") -> pd.DataFrame:
-    """Mean score per level and role, with a bootstrap interval over conversations (levels share audio).
+    """Mean score per level and role, with an interval over conversations (levels share audio).
 
-    Columns: level, role, n, mean, low, high, conversations, errors, not_judgeable, not_judged.
+    Columns: level, role, n, mean, low, high, conversations, note, errors, not_judgeable, not_judged.
     """
-    parts = groups(rows)
-    made = [part.assign(value=part[score].where(part.status == "ok").astype(float)) for _, part in parts]
     out = []
-    for (names, part), values in zip(parts, made, strict=True):
-        good = values.dropna(subset="value")
-        row = {**names, "n": len(good), "mean": None, "low": None, "high": None}
-        if len(good):
-            found = cluster_bootstrap(good.value.to_numpy(), good.conversation.tolist(), n_resamples=2000).columns[0]
-            low, high = found.interval or (None, None)
-            row |= {"mean": found.value, "low": low, "high": high}
-        row["conversations"] = good.conversation.nunique()
-        out.append(row | _missing(part))
+    for names, part in groups(rows):
+        values = pd.to_numeric(part[score].where(part.status == "ok"))
+        found = cluster_mean(values, part.conversation)
+        low, high = found.interval or (None, None)
+        row = {**names, "n": int(values.notna().sum()), "mean": found.value, "low": low, "high": high}
+        out.append(row | {"conversations": found.clusters, "note": found.note} | _missing(part))
     return pd.DataFrame(out)
 
 
 def conflict_profile(rows: pd.DataFrame) -> pd.DataFrame:
     """Share of each conflict label on the L4 levels, per level and role; one row a label.
 
-    Columns: level, role, label (as reported), count, n, share, low, high (Wilson), errors, not_judgeable,
-    not_judged. Within one level every conversation has one case, so cases are independent there.
+    Columns: level, role, label (as reported), count, n, share, low, high, conversations, note, errors,
+    not_judgeable, not_judged.
     """
     out = []
     # Levels are never pooled: the side meant to win differs between L4a and L4b.
     for names, part in [(names, part) for names, part in groups(_conflicts(rows)) if names["level"] != ALL]:
         good = part[(part.status == "ok") & part.conflict.notna()]
         for label, shown in SHOWN.items():
-            count = int((good.conflict == label).sum())
-            out.append({**names, "label": shown, **_share(count, len(good)), **_missing(part)})
+            out.append({**names, "label": shown, **share(good.conflict == label, good.conversation), **_missing(part)})
     return pd.DataFrame(out)
 
 
 def safety_override(rows: pd.DataFrame) -> pd.DataFrame:
     """Share of L4b cases labelled persona-wins, over all roles and per role.
 
-    Columns: role, count, n, share, low, high (Wilson), errors, not_judgeable, not_judged.
+    Columns: role, count, n, share, low, high, conversations, note, errors, not_judgeable, not_judged.
     """
     level = rows.level if "level" in rows else pd.Series("", index=rows.index)
     part = rows[level == "L4b"]
     out = []
     for names, group in groups(part, ("role",)):
         good = group[(group.status == "ok") & group.conflict.notna()]
-        count = int((good.conflict == "persona-wins").sum())
-        out.append({**names, **_share(count, len(good)), **_missing(group)})
+        out.append({**names, **share(good.conflict == "persona-wins", good.conversation), **_missing(group)})
     return pd.DataFrame(out)
 
 
@@ -226,9 +219,11 @@ def _conflicts(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.level.astype(str).str.startswith("L4")]
 
 
-def _share(count: int, total: int) -> dict[str, float | int | None]:
-    low, high = wilson(count, total) or (None, None)
-    return {"count": count, "n": total, "share": count / total if total else None, "low": low, "high": high}
+def share(true: pd.Series, conversations: pd.Series) -> dict[str, float | int | str | None]:
+    """A share with its counts and interval over conversations; true, conversations : one value an item."""
+    found = rate(true, conversations)
+    return {"count": found.numerator, "n": found.denominator, "share": found.value, "low": found.low,
+            "high": found.high, "conversations": found.clusters, "note": found.note}  # fmt: skip
 
 
 def _missing(part: pd.DataFrame) -> dict[str, int]:

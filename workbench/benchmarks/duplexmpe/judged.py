@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from workbench.analysis.slices import Slice, outcomes
 from workbench.benchmarks.duplexmpe.authored import CONDITIONS, SILENT
 from workbench.benchmarks.duplexmpe.pairs import pair_tests
-from workbench.benchmarks.duplexmpe.summary import VERSIONS, Slice, rate_tables
+from workbench.benchmarks.duplexmpe.summary import VERSIONS, rate_tables
 from workbench.runs import Run
-
-_RESAMPLES = 10_000
 
 
 def answer_tables(run: Run, rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -31,7 +30,7 @@ def answer_tables(run: Run, rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         Slice("accuracy_by_bucket", {"bucket": f"quarter {bucket}"}, frame["bucket"].to_numpy() == bucket)
         for bucket in sorted(set(frame["bucket"]))
     ]
-    made = rate_tables(frame, slices, resamples=_RESAMPLES)
+    made = rate_tables(frame, slices)
     return {**made, "accuracy_pairs": pair_tests(frame)}
 
 
@@ -42,7 +41,7 @@ def silence_tables(run: Run, rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     slices = [Slice("judged_silence", {"metric": "silence", "version": version}, _of(condition, version))
               for version in VERSIONS]  # fmt: skip
     slices += [Slice("judged_silence_by_label", {"turn_label": name}, label == name) for name in SILENT]
-    made = rate_tables(frame, slices, resamples=_RESAMPLES)
+    made = rate_tables(frame, slices)
     both = frame[frame["outcome"].notna() & frame["by_duration"].isin(["pass", "fail"]) & (frame["speech_s"] > 0)]
     judged = both["outcome"].map({1.0: "brief", 0.0: "floor"})
     duration = both["by_duration"].map({"pass": "brief", "fail": "floor"})
@@ -88,8 +87,7 @@ def _by_key(rows: pd.DataFrame, column: str) -> dict[tuple[str, str], str]:
 
 
 def _with_outcome(frame: pd.DataFrame, verdict: np.ndarray) -> pd.DataFrame:
-    outcome = pd.Series(verdict).map({"pass": 1.0, "fail": 0.0}).astype(float)
-    return frame.assign(verdict=verdict, outcome=outcome.to_numpy())
+    return frame.assign(verdict=verdict, outcome=outcomes(verdict))
 
 
 def _of(condition: np.ndarray, version: str) -> np.ndarray:

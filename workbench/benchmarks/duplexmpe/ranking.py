@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.sweep import tau_b
+from workbench.analysis.statistics import ranks, tau_b
 from workbench.benchmarks.duplexmpe import decide
 from workbench.errors import InputError
 
@@ -23,8 +23,7 @@ def _rates(measurements: Mapping[str, pd.DataFrame], metric: str, settings: Mapp
 
 
 def _ranks(rates: np.ndarray) -> list[int | None]:
-    """Competition ranks, best 1, ties share a rank."""
-    return [None if np.isnan(own) else 1 + int((rates > own + 1e-9).sum()) for own in rates]
+    return [None if np.isnan(rank) else int(rank) for rank in ranks(rates)]
 
 
 def presence_and_onset(measurements: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -41,10 +40,9 @@ def presence_and_onset(measurements: Mapping[str, pd.DataFrame]) -> pd.DataFrame
         raise InputError("A ranking needs the measurements of at least one run.")
     names = ("response_presence", "fresh_onset", "fresh_onset_permissive")
     rates = {name: _rates(measurements, name)[0] for name in names}
-    ranks = {name: _ranks(rates[name]) for name in names}
     out = pd.DataFrame({"system": list(measurements)})
     for name in names:
-        out[name], out[f"{name}_rank"] = rates[name], ranks[name]
+        out[name], out[f"{name}_rank"] = rates[name], _ranks(rates[name])
     out["moves"] = out["fresh_onset_rank"] - out["response_presence_rank"]
     return out.sort_values(["response_presence_rank", "system"], ignore_index=True)
 
