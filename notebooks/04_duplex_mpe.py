@@ -118,7 +118,7 @@ assert rates.loc[("fresh_onset", "both"), "babble"] == 0.0
 # ## Explicit against implicit
 #
 # The same event in both versions is a pair: an exact McNemar test, and the difference in percentage points
-# with an interval that resamples scenarios. The name-spotter shows what the benchmark exists to show.
+# with an interval that goes by scenarios. The name-spotter shows what the benchmark exists to show.
 
 # %%
 pairs = tables["name-spotter"]["pairs"].set_index("metric")

@@ -6,10 +6,10 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from workbench.analysis import resampling
 from workbench.analysis import statistics as st
 from workbench.errors import InputError
 
@@ -24,93 +24,198 @@ def expand(table) -> tuple[np.ndarray, np.ndarray]:
 # Rates -------------------------------------------------------------------------------------------
 
 
+def by_conversation(*conversations):
+    """Rows and their labels from (passed, measured) a conversation."""
+    passed: list[int] = []
+    labels: list[int] = []
+    for number, (good, measured) in enumerate(conversations):
+        passed += [1] * good + [0] * (measured - good)
+        labels += [number] * measured
+    return passed, labels
+
+
+@pytest.mark.parametrize(("passed", "measured"), [(81, 263), (15, 148), (0, 20), (1, 29), (20, 20), (48, 50)])
+def test_cases_of_their_own_have_the_interval_of_clopper_and_pearson(passed, measured):
+    """Each end leaves a tail of 2.5 %; Newcombe (1998), Table I, method 5: 81 of 263, 0.2527 to 0.3676."""
+    found = st.rate([1] * passed + [0] * (measured - passed))
+    low, high = found.interval
+    assert found.effective_n == measured and found.clusters == measured
+    if passed:
+        assert stats.binom.sf(passed - 1, measured, low) == pytest.approx(0.025)
+    if passed < measured:
+        assert stats.binom.cdf(passed, measured, high) == pytest.approx(0.025)
+    if passed == 81:
+        assert found.interval == pytest.approx((0.2527, 0.3676), abs=5e-5)
+    assert (low == 0.0) == (passed == 0) and (high == 1.0) == (passed == measured)
+
+
+def test_whole_conversations_count_as_one_case_each():
+    """Cases that always agree tell as much as their conversations."""
+    found = st.rate(*by_conversation((4, 4), (0, 4), (4, 4), (4, 4), (0, 4), (4, 4)))
+    alone = st.rate([1, 0, 1, 1, 0, 1])
+    assert found.effective_n == pytest.approx(6) and found.interval == pytest.approx(alone.interval)
+    assert (found.numerator, found.denominator, found.clusters) == (16, 24, 6)
+
+
+def test_cases_without_anything_in_common_count_nearly_as_such():
+    even = st.rate(*by_conversation(*[(2, 4)] * 240))
+    assert 900 < even.effective_n <= 960
+
+
+def test_19_of_20_over_five_conversations_lies_below_20_of_20():
+    almost, every = st.rates([[4, 4]] * 4 + [[3, 4]], [[4, 4]] * 5)
+    assert almost.low < every.low and almost.high < every.high == 1.0
+    assert every.interval == pytest.approx(st.rate([1] * 5).interval)
+    assert almost.note == every.note == "few conversations (5)"
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 6, 10])
+def test_another_pass_never_lowers_a_limit(size):
+    """Any conversations, any one of their cases turned into a pass."""
+    rng = np.random.default_rng(size)
+    for count in (3, 5, 8, 20):
+        start = rng.integers(0, size + 1, (count, 400))
+        start[:, :40] = size  # near the upper end, where there is little to estimate from
+        start[0, :40] -= rng.integers(1, size + 1, 40)
+        row = rng.integers(count, size=400)
+        row[:40] = 0
+        more = start.copy()
+        more[row, np.arange(400)] = np.minimum(more[row, np.arange(400)] + 1, size)
+        whole = np.full((count, 400), size)
+        for before, after in zip(st.rates(start, whole), st.rates(more, whole), strict=True):
+            assert after.low >= before.low - 1e-12 and after.high >= before.high - 1e-12
+
+
+def test_limits_mirror_and_do_not_depend_on_the_order():
+    rng = np.random.default_rng(2)
+    below = rng.integers(1, 6, (12, 30))
+    top = rng.integers(0, below + 1)
+    order = rng.permutation(12)
+    mirrored, shuffled = st.rates(below - top, below), st.rates(top[order], below[order])
+    for one, other, again in zip(st.rates(top, below), mirrored, shuffled, strict=True):
+        assert one.interval == pytest.approx((1 - other.high, 1 - other.low))
+        assert one.interval == pytest.approx(again.interval)
+        assert one.low <= one.value <= one.high
+
+
+def test_a_slice_has_the_same_interval_alone_and_inside_a_larger_set():
+    rng = np.random.default_rng(3)
+    passed, labels = rng.random(960) < 0.8, np.repeat(np.arange(240), 4)
+    inside = labels < 8
+    sums = st.slice_sums(passed, np.column_stack([inside, ~inside]), labels)
+    assert st.rates(sums.numerators, sums.denominators)[0] == st.rate(passed[inside], labels[inside])
+
+
+def test_too_few_conversations_have_no_interval_and_few_are_said():
+    two = st.rate(*by_conversation((3, 4), (4, 4)))
+    assert two.value == 7 / 8 and two.interval is None and two.low is None
+    assert two.note == "no interval from 2 conversations, it takes 3"
+    assert st.rate([1, 0, 1]).interval is not None
+    assert st.rate([1] * 19).note == "few conversations (19)" and st.rate([1] * 20).note is None
+    for nothing in (st.rate([]), st.rate([None, float("nan"), pd.NA], [1, 2, 3])):
+        assert (nothing.value, nothing.low, nothing.high, nothing.denominator) == (None, None, None, 0)
+        assert nothing.note == "Nothing was measured."
+
+
+def test_missing_is_missing_in_every_spelling():
+    column = pd.array([True, pd.NA, False, None, True], dtype="boolean")
+    for values in (column, pd.Series(column), [1, None, 0, float("nan"), 1], np.array([1, pd.NA, 0, None, 1], object)):
+        found = st.rate(values)
+        assert (found.numerator, found.denominator, found.clusters) == (2, 3, 3)
+
+
+def test_slice_sums_count_each_system_in_each_slice():
+    passed = [[1, 0], [None, 1], [1, 1], [0, 1]]
+    slices = [[1, 0], [1, 1], [0, 1], [1, 1]]
+    sums = st.slice_sums(passed, slices, ["b", "a", "b", "a"])
+    assert sums.numerators.tolist() == [[0, 0, 2, 2], [1, 1, 0, 1]]
+    assert sums.denominators.tolist() == [[1, 1, 2, 2], [1, 1, 1, 1]]
+    assert sums.column(1, 0) == 2
+    with pytest.raises(InputError, match="no column"):
+        sums.column(2, 0)
+
+
 @pytest.mark.parametrize(
-    ("passed", "measured", "low", "high"),
-    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0, 0.1611), (1, 29, 0.0061, 0.1718)],
+    ("call", "words"),
+    [
+        (lambda: st.rate([1, 0], [1]), "1 cluster labels for 2 rows"),
+        (lambda: st.rate([1, 0], [1, None]), "no cluster label"),
+        (lambda: st.rate([1, 0], ["a", pd.NA]), "no cluster label"),
+        (lambda: st.rate(["yes"], [1]), "numbers"),
+        (lambda: st.rate([1, 2]), "between 0 and its denominator"),
+        (lambda: st.rate([1, 0], level=95), "between 0 and 1"),
+        (lambda: st.rates([1, np.nan], [1, 1]), "between 0"),
+        (lambda: st.rates([1], [1, 1]), "shape"),
+        (lambda: st.differences([1, 0], [1, 1], [(0, 1)]), "two columns"),
+        (lambda: st.slice_sums([1, 0], [[1]], [1, 2]), "rows"),
+        (lambda: st.slice_sums([], [], []), "shape"),
+        (lambda: st.cluster_mean([1, 0], [1]), "labels"),
+        (lambda: st.paired_difference([1, 0], [1]), "same cases"),
+        (lambda: st.paired_difference([1, 0], [1, 0], [1]), "labels"),
+    ],
 )
-def test_wilson_gives_the_intervals_of_newcombe_1998_table_1(passed, measured, low, high):
-    """Newcombe (1998), Statistics in Medicine 17:857, Table I, method 3."""
-    assert st.wilson(passed, measured) == pytest.approx((low, high), abs=5e-5)
+def test_what_does_not_fit_is_refused(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
 
 
-@pytest.mark.parametrize(("passed", "measured"), [(1, 7), (903, 1909), (974, 1633)])
-def test_wilson_inverts_the_score_test(passed, measured):
-    z = stats.norm.ppf(0.95)
-    for end in st.wilson(passed, measured, level=0.9):
-        assert abs(passed / measured - end) == pytest.approx(z * math.sqrt(end * (1 - end) / measured))
+# Differences of rates ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measured", [1, 2, 3, 7, 30, 240, 1038])
-def test_wilson_ends_exactly_at_0_and_1(measured):
-    low, high = st.wilson(0, measured)
-    assert low == 0.0 and 0 < high < 1
-    assert st.wilson(measured, measured) == pytest.approx((1 - high, 1.0))
-    assert st.wilson(measured, measured)[1] == 1.0
+def test_unrelated_sides_have_the_square_and_add_interval():
+    """MOVER without correlation: the distances to the limits are squared and added."""
+    top, below = np.zeros((110, 2), int), np.zeros((110, 2), int)
+    below[:60, 0], below[60:, 1] = 1, 1
+    top[:45, 0], top[60:80, 1] = 1, 1
+    one, other = st.rates(top, below)
+    [gap] = st.differences(top, below, [(0, 1)])
+    down = math.hypot(one.value - one.low, other.high - other.value)
+    up = math.hypot(one.high - one.value, other.value - other.low)
+    assert gap.value == pytest.approx(0.75 - 0.4)
+    assert gap.interval == pytest.approx((gap.value - down, gap.value + up))
+    assert gap.clusters == 50 and gap.note is None
 
 
-def test_rate_keeps_its_counts():
-    """Counts published for one system: fresh onset 1900/2000 = 0.9500, accuracy 903/1909."""
-    rate = st.Rate(1900, 2000, 3)
-    assert rate.value == 0.95 and rate.reason is None
-    assert rate.interval == st.wilson(1900, 2000)
-    assert rate.interval_at(0.99)[0] < rate.interval[0]
-    assert str(rate) == "1900/2000 = 95.0% [94.0, 95.9], 3 excluded"
-    assert st.Rate(np.int64(903), np.int64(1909)).value == pytest.approx(0.4730, abs=5e-5)
+def test_what_both_sides_have_in_common_narrows_the_interval():
+    rng = np.random.default_rng(4)
+    first = (rng.random(200) < 0.7).astype(int)
+    alike, unlike = first.copy(), rng.permutation(first)
+    alike[:6] = 1 - alike[:6]
+    below = np.ones((200, 3), int)
+    close, apart = st.differences(np.column_stack([first, alike, unlike]), below, [(0, 1), (0, 2)])
+    assert close.high - close.low < 0.5 * (apart.high - apart.low)
+    [back] = st.differences(np.column_stack([alike, first]), below[:, :2], [(0, 1)])
+    assert back.interval == pytest.approx((-close.high, -close.low))
 
 
-def test_a_rate_of_nothing_is_none_with_a_reason():
-    empty = st.Rate(0, 0)
-    assert (empty.value, empty.interval, empty.reason) == (None, None, "There are no cases.")
-    assert st.Rate(0, 0, 4).reason == "None of the 4 cases could be measured."
-    assert str(empty) == "not measured: There are no cases."
+def test_differences_at_the_ends_of_the_range_have_intervals():
+    lost = st.paired_difference([0] * 144, [1] * 144, np.repeat(np.arange(36), 4))
+    assert lost.value == -1.0 and lost.interval[0] == -1.0 and -1 < lost.interval[1] < -0.8
+    assert lost.p_value == pytest.approx(2 / 2**36)
+    same = st.paired_difference([1] * 24, [1] * 24)
+    assert same.value == 0.0 and same.interval[0] < 0 < same.interval[1] and same.p_value == 1.0
 
 
-@pytest.mark.parametrize("counts", [(3, 2), (-1, 2), (1.5, 2), (float("nan"), 2), (0, 0, -1)])
-def test_a_rate_refuses_impossible_counts(counts):
-    with pytest.raises(InputError):
-        st.Rate(*counts)
+def test_a_difference_without_a_side_or_with_few_conversations_says_so():
+    top, below = [[1, 0, 0], [1, 0, 0], [0, 0, 0]], [[1, 1, 0], [1, 1, 0], [1, 0, 0]]
+    few, none = st.differences(top, below, [(0, 1), (0, 2)])
+    assert few.value == pytest.approx(2 / 3) and few.interval is None and few.clusters == 2 and "takes 3" in few.note
+    assert none.value is None and none.interval is None and "at least one side" in none.note
+    assert st.differences(top, below, []) == []
 
 
 # Two systems on the same cases -------------------------------------------------------------------
 
 
 def test_mcnemar_on_the_approval_ratings_of_agresti():
-    """Agresti (2002), Categorical Data Analysis, Table 10.1: 794, 150, 86, 570; difference 0.04."""
-    result = st.mcnemar_exact(150, 86, both=794, neither=570)
-    assert result.pairs == 1600
-    assert result.difference_pp == pytest.approx(4.0)
-    # Agresti's Wald interval is (0.02, 0.06); Newcombe's agrees to his two digits.
-    assert [round(end) for end in result.interval_pp] == [2, 6]
+    """Agresti (2002), Categorical Data Analysis, Table 10.1: 150 and 86 discordant pairs of 1,600."""
     # R, exact2x2::mcnemar.exact(150, 86).
-    assert result.p_value == pytest.approx(3.716e-05, rel=1e-3)
+    assert st.mcnemar_exact(150, 86).p_value == pytest.approx(3.716e-05, rel=1e-3)
 
 
 def test_mcnemar_on_the_airway_data_of_fagerland():
     """Fagerland, Lydersen & Laake (2013), BMC Medical Research Methodology 13:91: 1, 1, 7, 12."""
-    assert st.mcnemar_exact(1, 7, both=1, neither=12).p_value == pytest.approx(0.0703, abs=5e-5)
-
-
-def test_newcombe_interval_on_the_consolidation_data():
-    """Fagerland, Lydersen & Laake (2017), Statistical Analysis of Contingency Tables, chapter 8."""
-    interval = st.newcombe_paired(both=59, only_first=6, only_second=16, neither=80)
-    assert interval == pytest.approx((-0.1186, -0.0046), abs=5e-5)
-
-
-def test_newcombe_interval_covers_the_truth():
-    rng = np.random.default_rng(3)
-    tables = rng.multinomial(60, [0.6, 0.15, 0.05, 0.2], size=1000)
-    ends = np.array([st.newcombe_paired(*table) for table in tables.tolist()])
-    covered = ((ends[:, 0] <= 0.1) & (ends[:, 1] >= 0.1)).mean()
-    assert 0.93 <= covered <= 0.98
-
-
-@pytest.mark.parametrize("table", [(5, 0, 0, 0), (0, 5, 0, 0), (0, 0, 0, 5), (0, 0, 5, 0), (3, 0, 0, 3), (1, 0, 0, 0)])
-def test_newcombe_interval_stays_in_range_at_the_edges(table):
-    low, high = st.newcombe_paired(*table)
-    difference = (table[1] - table[2]) / sum(table)
-    assert -1 <= low <= difference <= high <= 1
-    mirrored = st.newcombe_paired(table[0], table[2], table[1], table[3])
-    assert mirrored == pytest.approx((-high, -low))
+    assert st.mcnemar_exact(1, 7).p_value == pytest.approx(0.0703, abs=5e-5)
 
 
 @pytest.mark.parametrize(("b", "c"), [(0, 1), (3, 3), (2, 9), (0, 12), (40, 25)])
@@ -121,25 +226,20 @@ def test_mcnemar_p_adds_up_the_binomial_tail(b, c):
     assert st.mcnemar_exact(c, b).p_value == st.mcnemar_exact(b, c).p_value
 
 
-def test_mcnemar_without_discordance_or_pairs():
-    same = st.mcnemar_exact(0, 0, both=7, neither=3)
-    assert same.p_value == 1.0 and same.difference_pp == 0.0 and same.odds_ratio.value is None
-    assert same.interval_pp[0] < 0 < same.interval_pp[1]
-    nothing = st.mcnemar_exact(0, 0, 0, 0)
-    assert nothing.difference_pp is None and "no complete pairs" in nothing.reason
-    bare = st.mcnemar_exact(4, 1)
-    assert bare.interval_pp is None and "both and neither" in bare.reason
+def test_mcnemar_without_discordance():
+    same = st.mcnemar_exact(0, 0)
+    assert same.p_value == 1.0 and same.odds_ratio.value is None
 
 
 def test_paired_counts_leaves_out_incomplete_pairs():
-    first, second = [True, 1, 1, 0, False, None, 1], [1, 0, 0, True, 0, 1, float("nan")]
+    first, second = [True, 1, 1, 0, False, None, 1, pd.NA], [1, 0, 0, True, 0, 1, float("nan"), 1]
     counts = st.paired_counts(first, second)
-    assert counts == st.PairedCounts(both=1, only_first=2, only_second=1, neither=1, excluded=2)
+    assert counts == st.PairedCounts(both=1, only_first=2, only_second=1, neither=1, excluded=3)
     assert counts.pairs == 5
     assert st.paired_counts([], []).pairs == 0
     with pytest.raises(InputError, match="same cases"):
         st.paired_counts([1], [1, 0])
-    with pytest.raises(InputError, match="paired_bootstrap"):
+    with pytest.raises(InputError, match="paired_difference"):
         st.paired_counts([0.5], [1])
     with pytest.raises(InputError, match="numbers"):
         st.paired_counts(["pass"], [1])
@@ -297,268 +397,81 @@ def test_impossible_plans_are_refused(call):
         call()
 
 
-# Cluster bootstrap -------------------------------------------------------------------------------
-
-# Efron & Tibshirani (1993), Table 10.1: the hormone patch data, eight subjects.
-PATCH_Z = [8406, 2342, 8187, 8459, 4795, 3516, 4796, 10238]
-PATCH_Y = [-1200, 2601, -2705, 1982, -1290, 351, -638, -2719]
+# Means and paired differences --------------------------------------------------------------------
 
 
-def test_bootstrap_of_the_patch_ratio():
-    """Efron & Tibshirani (1993), section 10.3: ratio -0.0713, standard error 0.105 (400 resamples)."""
-    estimate = st.cluster_bootstrap_sums(PATCH_Y, PATCH_Z, seed=1).columns[0]
-    assert estimate.value == pytest.approx(-0.0713, abs=5e-5)
-    assert estimate.standard_error == pytest.approx(0.105, abs=0.008)
-    assert estimate.clusters == 8 and estimate.few_clusters and estimate.undefined == 0
+def test_a_mean_of_independent_values_has_student_s_interval():
+    values = np.random.default_rng(6).normal(50, 10, 12)
+    found = st.cluster_mean(values)
+    wanted = stats.ttest_1samp(values, 0).confidence_interval()
+    assert found.interval == pytest.approx((wanted.low, wanted.high)) and found.note == "few conversations (12)"
 
 
-def test_bootstrap_of_all_samples_of_three_clusters():
-    """27 equally likely samples can be listed: the resampled spread must come close to theirs."""
-    top, below = np.array([1, 2, 6]), np.array([4, 4, 7])
-    every = np.array(list(itertools.product(range(3), repeat=3)))
-    exact = top[every].sum(1) / below[every].sum(1)
-    estimate = st.cluster_bootstrap_sums(top, below, n_resamples=40_000, seed=2).columns[0]
-    assert estimate.standard_error == pytest.approx(exact.std(), rel=0.02)
-    assert estimate.interval == pytest.approx((exact.min(), exact.max()))
+def test_a_mean_of_equal_conversations_is_the_mean_of_their_means():
+    values = np.random.default_rng(7).normal(size=(9, 4)) + np.arange(9)[:, None]
+    found = st.cluster_mean([*values.ravel(), None], [*np.repeat(np.arange(9), 4), 9])
+    wanted = stats.ttest_1samp(values.mean(1), 0).confidence_interval()
+    assert found.interval == pytest.approx((wanted.low, wanted.high)) and found.clusters == 9
 
 
-def grid(seed=0, n=90, columns=3):
-    rng = np.random.default_rng(seed)
-    clusters = rng.integers(12, size=n)
-    passed = (rng.random((n, columns)) < 0.3 + 0.04 * clusters[:, None]).astype(float)
-    passed[rng.random(passed.shape) < 0.1] = np.nan
-    measured = (rng.random(passed.shape) < 0.6).astype(float)
-    measured[:, 2] = clusters == 3  # a column that most resamples draw, and some do not
-    measured[clusters == 5, 2] = 1
-    return passed, clusters, measured
+def test_means_without_spread_or_values_say_why():
+    assert st.cluster_mean([None, pd.NA]).note == "Nothing was measured."
+    same = st.cluster_mean([60, 60, 60, 60])
+    assert same.value == 60 and same.interval is None and "no spread" in same.note
+    assert "takes 3" in st.cluster_mean([1, 2, 3], ["a", "a", "b"]).note
 
 
-def by_hand(passed, clusters, measured, n_resamples, seed):
-    """The bootstrap as one would write it down: draw clusters, put their rows together, divide."""
-    labels = np.unique(clusters)
-    made = np.where(np.isnan(passed), 0, measured)
-    filled = np.nan_to_num(passed)
-    ratios = []
-    for counts in st.resample_counts(len(labels), n_resamples, seed):
-        drawn = np.repeat(labels, counts)
-        rows = np.concatenate([np.flatnonzero(clusters == label) for label in drawn])
-        with np.errstate(invalid="ignore"):
-            ratios.append((filled * made)[rows].sum(0) / made[rows].sum(0))
-    return np.array(ratios)
+@pytest.mark.parametrize(("b", "c"), [(0, 1), (3, 3), (2, 9), (0, 12), (40, 25)])
+def test_the_sign_flip_test_of_single_cases_is_mcnemar_s(b, c):
+    first, second = [1] * b + [0] * c + [1, 0], [0] * b + [1] * c + [1, 0]
+    found = st.paired_difference(first, second)
+    assert found.p_value == pytest.approx(st.mcnemar_exact(b, c).p_value)
+    assert found.pairs == b + c + 2
 
 
-def test_bootstrap_equals_the_loop_over_the_same_draws():
-    passed, clusters, measured = grid()
-    pairs = [(0, 1), (1, 0), (0, 2)]
-    result = st.cluster_bootstrap(
-        passed, clusters, measured=measured, differences=pairs, n_resamples=400, level=0.9, seed=11
-    )
-    samples = by_hand(passed, clusters, measured, 400, 11)
-    samples = np.column_stack([samples] + [samples[:, i] - samples[:, j] for i, j in pairs])
-    estimates = result.columns + result.differences
-    assert len(estimates) == samples.shape[1] == 6
-    for estimate, column in zip(estimates, samples.T, strict=True):
-        assert estimate.interval == pytest.approx(np.nanpercentile(column, [5, 95]), rel=1e-12)
-        assert estimate.standard_error == pytest.approx(np.nanstd(column, ddof=1))
-        assert estimate.undefined == np.isnan(column).sum()
-    assert result.columns[2].undefined > 0 and result.columns[2].clusters == 2
-    assert result.differences[2].undefined == result.columns[2].undefined
-    made = np.where(np.isnan(passed), 0, measured)
-    values = (np.nan_to_num(passed) * made).sum(0) / made.sum(0)
-    assert [one.value for one in result.columns] == pytest.approx(values)
-    assert result.differences[0].value == pytest.approx(values[0] - values[1])
-
-
-def test_dense_and_sparse_sums_agree():
-    """Many columns that each touch one or two clusters take another path than a full one alone."""
-    rng = np.random.default_rng(6)
-    below = rng.integers(1, 5, size=(40, 70)).astype(float)
-    below[:, 1:] *= rng.random((40, 69)) < 0.05
-    top = np.floor(below * rng.random(below.shape))
-    together = st.cluster_bootstrap_sums(top, below, n_resamples=300)
-    alone = st.cluster_bootstrap_sums(top[:, 0], below[:, 0], n_resamples=300)
-    assert together.columns[0] == alone.columns[0]
-
-
-def test_bootstrap_is_fixed_by_its_seed_and_not_by_the_order_of_rows():
-    passed, clusters, measured = grid(seed=1)
-    first = st.cluster_bootstrap(passed, clusters, measured=measured, n_resamples=300, seed=4)
-    again = st.cluster_bootstrap(passed, clusters, measured=measured, n_resamples=300, seed=4)
-    assert first == again
-    assert first != st.cluster_bootstrap(passed, clusters, measured=measured, n_resamples=300, seed=5)
-    order = np.random.default_rng(0).permutation(len(clusters))
-    names = np.array([f"c{label:02d}" for label in clusters])
-    shuffled = st.cluster_bootstrap(passed[order], names[order], measured=measured[order], n_resamples=300, seed=4)
-    assert shuffled == first
-
-
-def test_resample_counts_draw_with_replacement():
-    counts = st.resample_counts(7, 5000, seed=0)
-    assert counts.shape == (5000, 7) and (counts.sum(1) == 7).all()
-    assert counts.mean(0) == pytest.approx(np.ones(7), abs=0.06)
-    assert counts.var(0) == pytest.approx(np.full(7, 6 / 7), abs=0.06)
-
-
-def test_drawing_in_pieces_changes_nothing(monkeypatch):
-    passed, clusters, measured = grid(seed=3)
-    settings = {"measured": measured, "differences": [(0, 1)], "n_resamples": 333, "seed": 2}
-    counts, whole = st.resample_counts(7, 100, 1), st.cluster_bootstrap(passed, clusters, **settings)
-    monkeypatch.setattr(resampling, "_CELLS", 50)
-    assert (st.resample_counts(7, 100, 1) == counts).all()
-    assert st.cluster_bootstrap(passed, clusters, **settings) == whole
-
-
-def test_differences_cancel_what_columns_share():
-    """The same verdicts in two columns differ by exactly 0 in every resample."""
-    passed = np.array([[1, 1, 0], [0, 0, 0], [1, 1, 1], [0, 0, 1]], dtype=float)
-    gap = st.cluster_bootstrap(passed, list("abcd"), differences=[(0, 1)]).differences[0]
-    assert gap.value == 0.0 and gap.interval is None and "no spread" in gap.reason
-
-
-def test_bootstrap_respects_clusters():
-    """Copies of a case inside its cluster carry no news: the interval must stay as wide."""
+def test_the_sign_flip_test_lists_every_choice_of_signs():
     rng = np.random.default_rng(8)
-    passed = rng.random(60) < 0.5
-    once = st.cluster_bootstrap(passed, np.arange(60), seed=3).columns[0]
-    copied = st.cluster_bootstrap(np.repeat(passed, 5), np.repeat(np.arange(60), 5), seed=3).columns[0]
-    assert copied.interval == pytest.approx(once.interval)
-    naive = st.wilson(int(passed.sum()) * 5, 300)
-    assert copied.interval[1] - copied.interval[0] > 1.8 * (naive[1] - naive[0])
+    for whole in (rng.integers(-4, 5, 9), rng.normal(0.4, 1, 9)):
+        sums = whole.astype(float)
+        every = np.array(list(itertools.product((-1, 1), repeat=9))) @ sums
+        wanted = (np.abs(every) >= abs(sums.sum()) - 1e-9).mean()
+        assert st.sign_flip(sums) == pytest.approx(wanted)
 
 
-def test_bootstrap_covers_the_truth():
-    rng = np.random.default_rng(9)
-    chance = rng.beta(2, 2, size=(200, 60))  # 60 conversations, mean pass rate 0.5, cases correlated
-    passed = rng.binomial(4, chance)
-    result = st.cluster_bootstrap_sums(passed.T, np.full((60, 200), 4), n_resamples=2000)
-    covered = np.mean([one.interval[0] <= 0.5 <= one.interval[1] for one in result.columns])
-    assert 0.90 <= covered <= 0.99
+def test_many_numbers_are_drawn_and_repeat_with_their_seed():
+    sums = np.random.default_rng(9).normal(0.3, 1, 40)
+    p_value = st.sign_flip(sums, seed=1)
+    assert p_value == st.sign_flip(sums, seed=1) != st.sign_flip(sums, seed=2)
+    assert p_value == pytest.approx(stats.ttest_1samp(sums, 0).pvalue, abs=0.02)
+    assert st.sign_flip(np.full(60, 0.5)) == pytest.approx(1 / (2**14 + 1))
+    whole = np.round(3 * sums)
+    assert st.sign_flip(whole + np.where(np.arange(40) % 2, 1e-11, -1e-11)) == pytest.approx(
+        st.sign_flip(whole), abs=0.015
+    )
 
 
-def test_bootstrap_edges_have_reasons():
-    passed = [[1, 1, None, 1], [0, 1, None, 0], [1, 1, None, 1], [0, 1, None, 0]]
-    measured = [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 1, 0]]
-    pairs = [(0, 2), (0, 3), (0, 1)]
-    result = st.cluster_bootstrap(passed, list("aabb"), measured=measured, differences=pairs)
-    same, all_pass, nothing, one = result.columns
-    assert same.value == 0.5 and same.interval is None and "no spread" in same.reason
-    assert all_pass.value == 1.0 and all_pass.interval is None and "Wilson" in all_pass.reason
-    assert (nothing.value, nothing.interval, nothing.clusters) == (None, None, 0)
-    assert nothing.reason.startswith("Nothing was measured")
-    assert one.value == 0.5 and one.clusters == 1 and "single cluster" in one.reason
-    assert one.undefined > 0
-    against_nothing, against_one, _ = result.differences
-    assert against_nothing.value is None and against_nothing.reason
-    assert against_one.value == 0.0 and against_one.interval is None and "single" in against_one.reason
-    for estimate in result.columns + result.differences:
-        assert estimate.interval is not None or estimate.reason
-
-
-def test_none_of_n_and_one_cluster():
-    assert st.cluster_bootstrap([0, 0, 0], [1, 2, 3]).columns[0].value == 0.0
-    single = st.cluster_bootstrap([1, 0, 1], ["x"] * 3).columns[0]
-    assert single.value == pytest.approx(2 / 3) and single.standard_error is None
-    assert "single cluster" in single.reason
-
-
-def test_slice_sums_count_each_system_in_each_slice():
-    passed = [[1, 0], [None, 1], [1, 1], [0, 1]]
-    slices = [[1, 0], [1, 1], [0, 1], [1, 1]]
-    sums = st.slice_sums(passed, slices, ["b", "a", "b", "a"])
-    assert sums.clusters == ("a", "b")
-    assert sums.numerators.tolist() == [[0, 0, 2, 2], [1, 1, 0, 1]]
-    assert sums.denominators.tolist() == [[1, 1, 2, 2], [1, 1, 1, 1]]
-    assert sums.column(1, 0) == 2
-    with pytest.raises(InputError, match="no column"):
-        sums.column(2, 0)
-
-
-def test_slice_sums_and_masks_give_the_same_intervals():
-    passed, clusters, measured = grid(seed=2)
-    sums = st.slice_sums(passed[:, :1], measured, clusters)
-    one = st.cluster_bootstrap_sums(sums.numerators, sums.denominators, n_resamples=200)
-    other = st.cluster_bootstrap(np.repeat(passed[:, :1], 3, 1), clusters, measured=measured, n_resamples=200)
-    assert one == other
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: st.cluster_bootstrap([1, 0], [1]), "1 cluster labels for 2 rows"),
-        (lambda: st.cluster_bootstrap([1, 0], [1, None]), "no cluster label"),
-        (lambda: st.cluster_bootstrap([], []), "shape"),
-        (lambda: st.cluster_bootstrap(["yes"], [1]), "numbers"),
-        (lambda: st.cluster_bootstrap([1, 0], [1, 2], measured=[1, -1]), "at least 0"),
-        (lambda: st.cluster_bootstrap([1, 0], [1, 2], differences=[(0, 1)]), "two columns"),
-        (lambda: st.cluster_bootstrap([1, 0], [1, 2], level=95), "between 0 and 1"),
-        (lambda: st.cluster_bootstrap([1, 0], [1, 2], n_resamples=1), "at least 2"),
-        (lambda: st.cluster_bootstrap_sums([1, np.nan], [1, 1]), "finite"),
-        (lambda: st.cluster_bootstrap_sums([1], [1, 1]), "shape"),
-        (lambda: st.slice_sums([1, 0], [[1]], [1, 2]), "rows"),
-        (lambda: st.paired_bootstrap([1, 0], [1]), "same cases"),
-        (lambda: st.paired_bootstrap([1, 0], [1, 0], [1]), "labels"),
-    ],
-)
-def test_bootstrap_refuses_what_does_not_fit(call, words):
-    with pytest.raises(InputError, match=words):
-        call()
-
-
-# Paired bootstrap --------------------------------------------------------------------------------
-
-
-def test_paired_bootstrap_agrees_with_newcombe_on_independent_pairs():
-    """The approval ratings of Agresti (2002), Table 10.1, as 1,600 rows."""
-    first = np.repeat([1, 1, 0, 0], [794, 150, 86, 570])
-    second = np.repeat([1, 0, 1, 0], [794, 150, 86, 570])
-    result = st.paired_bootstrap(first, second, seed=1)
-    assert result.estimate.value == pytest.approx(0.04)
-    # Agresti's standard error of the difference is 0.0095.
-    assert result.estimate.standard_error == pytest.approx(0.0095, abs=2e-4)
-    assert result.estimate.interval == pytest.approx(st.newcombe_paired(794, 150, 86, 570), abs=1e-3)
-    # z = 4.2, so that hardly any of the 10,000 resamples reaches 0.
-    assert 2 / 10_001 <= result.p_value <= 6 / 10_001
-    assert result.pairs == 1600 and result.excluded == 0
-
-
-def test_paired_bootstrap_p_counts_resamples_beyond_zero():
-    rng = np.random.default_rng(12)
-    first, second = rng.normal(0.25, 1, 50), rng.normal(0, 1, 50)
-    clusters = np.arange(50) // 2
-    result = st.paired_bootstrap(first, second, clusters, n_resamples=500, seed=7)
-    gap = (first - second).reshape(25, 2).sum(1)
-    samples = st.resample_counts(25, 500, 7) @ gap / 50
-    beyond = min((samples <= 0).sum(), (samples >= 0).sum())
-    assert result.p_value == pytest.approx(2 * (beyond + 1) / 501)
-    assert result.estimate.interval == pytest.approx(np.percentile(samples, [2.5, 97.5]))
-    swapped = st.paired_bootstrap(second, first, clusters, n_resamples=500, seed=7)
-    assert swapped.p_value == result.p_value
-    assert swapped.estimate.value == pytest.approx(-result.estimate.value)
-
-
-def test_paired_bootstrap_keeps_its_error_rate_on_clustered_cases():
-    """No true difference, four cases a conversation that share it: about 5 % false alarms."""
+@pytest.mark.parametrize("conversations", [4, 6, 10, 20, 40])
+def test_paired_test_keeps_its_error_rate_on_clustered_cases(conversations):
+    """No true difference, four cases a conversation that have much in common: at most 5 % false alarms."""
     rng = np.random.default_rng(13)
-    clusters = np.repeat(np.arange(40), 4)
+    labels = np.repeat(np.arange(conversations), 4)
     alarms = 0
-    for seed in range(200):
-        first = rng.random(160) < np.repeat(rng.beta(0.5, 0.5, 40), 4)
-        second = rng.random(160) < np.repeat(rng.beta(0.5, 0.5, 40), 4)
-        p_value = st.paired_bootstrap(first, second, clusters, n_resamples=400, seed=seed).p_value
-        alarms += p_value < 0.05
-    assert 2 <= alarms <= 24
+    for _ in range(400):
+        first, second = (rng.random(labels.size) < rng.beta(0.5, 0.5, conversations)[labels] for _ in range(2))
+        alarms += st.paired_difference(first, second, labels).p_value <= 0.05
+    assert alarms <= 20 + 2 * math.sqrt(19)
 
 
-def test_paired_bootstrap_edges():
-    result = st.paired_bootstrap([1, None, 0, 1], [0, 1, None, 1], ["a", "a", "b", "b"])
-    assert result.pairs == 2 and result.excluded == 2 and result.estimate.value == 0.5
-    nothing = st.paired_bootstrap([None], [1])
-    assert nothing.estimate.value is None and nothing.p_value is None and "no complete" in nothing.reason
-    assert st.paired_bootstrap([], []).reason == nothing.reason
-    same = st.paired_bootstrap([1, 0, 1], [1, 0, 1])
-    assert same.estimate.value == 0.0 and same.p_value is None and "no spread" in same.reason
-    single = st.paired_bootstrap([1, 0, 1], [0, 0, 1], ["x"] * 3)
-    assert single.p_value is None and "single cluster" in single.reason
+def test_paired_difference_edges():
+    result = st.paired_difference([1, None, 0, 1, pd.NA], [0, 1, None, 1, 1], ["a", "a", "b", "b", "c"])
+    assert (result.pairs, result.excluded, result.clusters, result.value) == (2, 3, 2, 0.5)
+    assert result.interval is None and "takes 3" in result.note and result.p_value == 1.0
+    nothing = st.paired_difference([None], [1])
+    assert nothing.value is None and nothing.p_value is None and "no complete" in nothing.note
+    assert st.paired_difference([], []).note == nothing.note
+    seconds = st.paired_difference([1.5, 2.0, 2.5, 4.0], [1.0, 1.0, 1.0, 1.0])
+    assert seconds.value == 1.5 and seconds.interval == st.cluster_mean([0.5, 1.0, 1.5, 3.0]).interval
+    assert seconds.p_value == pytest.approx(2 / 16)
 
 
 # Rankings ----------------------------------------------------------------------------------------
@@ -721,3 +634,46 @@ def test_kappa_edges():
         st.weighted_kappa([1], [1], weights="cubic")
     with pytest.raises(InputError, match="pair up"):
         st.cohen_kappa([1], [])
+
+
+def test_kappa_of_single_items_by_the_jackknife_agrees_with_its_large_sample_interval():
+    labels = expand(CARCINOMA)
+    plain, left_out = st.cohen_kappa(*labels), st.cohen_kappa(*labels, clusters=range(118))
+    assert left_out.value == plain.value and left_out.interval == pytest.approx(plain.interval, abs=0.01)
+
+
+def test_kappa_over_conversations_counts_them_and_not_their_items():
+    rng = np.random.default_rng(10)
+    first = rng.integers(3, size=30)
+    second = np.where(rng.random(30) < 0.7, first, rng.integers(3, size=30))
+    alone = st.cohen_kappa(first, second, clusters=range(30))
+    copied = st.cohen_kappa(*(np.repeat(one, 5) for one in (first, second)), clusters=np.repeat(range(30), 5))
+    assert copied.interval == pytest.approx(alone.interval)
+    ordered = st.weighted_kappa(first, second, "quadratic", range(3), np.arange(30) // 3)
+    assert ordered.interval[0] < ordered.value < ordered.interval[1] <= 1.0
+    assert ordered.reason == "few conversations (10)"
+    few = st.cohen_kappa(first, second, clusters=np.arange(30) // 15)
+    assert few.value is not None and few.interval is None and "takes 3" in few.reason
+    missing = st.cohen_kappa([*first, pd.NA, None], [*second, 1, 1], clusters=range(32))
+    assert missing.interval == pytest.approx(alone.interval) and missing.excluded == 2
+    with pytest.raises(InputError, match="cluster labels"):
+        st.cohen_kappa(first, second, clusters=[1])
+
+
+def test_rank_correlation_over_conversations_has_an_interval():
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=40)
+    y = x + rng.normal(size=40)
+    found = st.rank_correlation(x, y, np.arange(40))
+    assert found.interval[0] < found.value < found.interval[1] <= 1.0
+    # Bonett & Wright (2000), Psychometrika 65:23: the spread of atanh(rho) is sqrt((1 + rho^2 / 2) / (n - 3)).
+    half = stats.norm.ppf(0.975) * math.sqrt((1 + found.value**2 / 2) / 37)
+    wanted = math.tanh(math.atanh(found.value) - half), math.tanh(math.atanh(found.value) + half)
+    assert found.interval == pytest.approx(wanted, abs=0.1)
+    assert st.rank_correlation(x, y).interval is None
+
+
+def test_what_is_not_measured_has_no_rank():
+    scores = np.array([[0.5, np.nan, 0.7, 0.5], [np.nan] * 4, [0.2, 0.2 + 1e-12, 0.1, 0.3]])
+    wanted = [[2, np.nan, 1, 2], [np.nan] * 4, [2, 2, 4, 1]]
+    assert np.array_equal(st.ranks(scores), wanted, equal_nan=True)

@@ -1,7 +1,12 @@
-"""Rates with their intervals, and two rates on the same cases: tests, effect sizes and planning.
+"""The one rate with its interval, for many slices at once, when several cases share a conversation.
 
 Use it through `workbench.analysis.statistics`. Rates and levels are fractions in [0, 1]; whatever
 ends in `_pp` is in percentage points.
+
+An interval has to know how much the cases of one conversation have in common, and a slice of few
+conversations, or one in which nearly all cases pass, hardly tells. So the design effect is estimated
+as if two more conversations had passed whole and two had failed whole: with little evidence the
+interval counts conversations, with much of it cases. Two is what makes more passes never lower a limit.
 """
 
 from __future__ import annotations
@@ -9,16 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
+import pandas as pd
+from scipy import sparse, special
 
 from workbench.errors import InputError
 
 Interval = tuple[float, float]
+
+LEAST_CLUSTERS = 3
+"""Below this there is no interval: two conversations say next to nothing about a third."""
+FEW_CLUSTERS = 20
+"""Below this the number of conversations is said beside every interval."""
+_ADDED = 2.0
 
 
 def check_fraction(value: float, name: str) -> float:
@@ -34,273 +43,299 @@ def check_count(value: int, name: str) -> int:
     return int(value)
 
 
-def wilson(passed: int, measured: int, level: float = 0.95) -> Interval | None:
-    """Wilson's score interval for one proportion, without continuity correction.
+def as_floats(values, name: str, ndim: int = 1) -> np.ndarray:
+    """A float array of `ndim` dimensions; None, NaN and NA alike become NaN."""
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            array = np.where(pd.isna(array), np.nan, array)
+        array = array.astype(float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must hold numbers, True/False or None: {error}.") from None
+    if ndim == 2 and array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != ndim or (ndim == 2 and 0 in array.shape):
+        raise InputError(f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, but its shape is {array.shape}.")
+    return array
 
-    Assumes independent cases with one common chance of passing. Cases that share audio (the levels
-    of one conversation) are not independent: use `cluster_bootstrap` for a rate over several levels.
 
-    Source: Wilson (1927), JASA 22:209; recommended by Newcombe (1998), Statistics in Medicine
-    17:857, and Brown, Cai & DasGupta (2001), Statistical Science 16:101.
+def cluster_codes(clusters: Sequence | None, n_rows: int) -> tuple[np.ndarray, int]:
+    """The number of each row's cluster (n_rows,), and how many there are; without labels each row is its own."""
+    if clusters is None:
+        return np.arange(n_rows), n_rows
+    # Sorted, so that the order of the rows does not change the order of the sums.
+    codes, labels = pd.factorize(np.asarray(clusters), sort=True)
+    if len(codes) != n_rows:
+        raise InputError(f"There are {len(codes)} cluster labels for {n_rows} rows.")
+    if (codes < 0).any():
+        raise InputError(f"Row {int(np.argmin(codes))} has no cluster label.")
+    return codes, len(labels)
 
-    Returns (low, high) as fractions, or None when nothing was measured.
+
+def cluster_sums(codes: np.ndarray, count: int, *columns: np.ndarray) -> np.ndarray:
+    """Each column (n_rows,) added up over the clusters: (n_clusters, n_columns)."""
+    return np.column_stack([np.bincount(codes, column, count) for column in columns])
+
+
+@dataclass(frozen=True)
+class SliceSums:
+    """Sums per cluster, shape (n_clusters, n_systems * n_slices); column = system * n_slices + slice."""
+
+    numerators: np.ndarray
+    denominators: np.ndarray
+    n_systems: int
+    n_slices: int
+
+    def column(self, system: int, slice_: int) -> int:
+        if not (0 <= system < self.n_systems and 0 <= slice_ < self.n_slices):
+            raise InputError(
+                f"There is no column for system {system} and slice {slice_}: "
+                f"{self.n_systems} systems and {self.n_slices} slices were counted from 0."
+            )
+        return system * self.n_slices + slice_
+
+
+def slice_sums(passed, slices, clusters: Sequence) -> SliceSums:
+    """Sums per cluster of every system in every slice, ready for `rates` and `differences`.
+
+    Parameters
+    ----------
+    passed : (n_rows, n_systems) of True/1, False/0, or None/NaN/NA where not measurable: in neither sum.
+    slices : (n_rows, n_slices) of True/False, such as one column for each level, action and role.
+    clusters : (n_rows,) labels, the conversation of each row.
     """
-    passed, measured = check_count(passed, "passed"), check_count(measured, "measured")
-    check_fraction(level, "level")
-    if passed > measured:
-        raise InputError(f"passed is {passed}, more than the {measured} measured cases.")
-    if measured == 0:
-        return None
-    low, high = proportion_confint(passed, measured, alpha=1 - level, method="wilson")
-    # At 0 of n and n of n the exact ends are 0 and 1; rounding may leave them a hair outside.
-    return (0.0 if passed == 0 else float(low), 1.0 if passed == measured else float(high))
+    passed, slices = as_floats(passed, "passed", 2), as_floats(slices, "slices", 2)
+    if len(passed) != len(slices):
+        raise InputError(f"passed has {len(passed)} rows and slices has {len(slices)}.")
+    codes, count = cluster_codes(clusters, len(passed))
+    members = sparse.csr_matrix((np.ones(len(codes)), (codes, np.arange(len(codes)))), (count, len(codes)))
+    made = ~np.isnan(passed)
+    filled = np.where(made, passed, 0.0)
+    # A slice touches few rows; sparse products do a fraction of the work.
+    inside = sparse.csr_matrix(slices)
+    numerators = np.hstack([(members.multiply(column) @ inside).toarray() for column in filled.T])
+    denominators = np.hstack([(members.multiply(column) @ inside).toarray() for column in made.T])
+    return SliceSums(numerators, denominators, passed.shape[1], slices.shape[1])
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate that keeps its counts: `passed` of `measured`, with `excluded` not measurable.
+    """One rate: numerator of denominator, over `clusters` conversations.
 
-    `value` is a fraction, or None with a `reason` when nothing was measured; `interval` is Wilson's
-    at 95 % (see `wilson` for what it assumes).
+    `effective_n` is the number of independent cases that would tell as much. `note` says why there is
+    no value or no interval, or that the conversations are few; None where there is nothing to say.
     """
-
-    passed: int
-    measured: int
-    excluded: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("passed", "measured", "excluded"):
-            object.__setattr__(self, name, check_count(getattr(self, name), name))
-        if self.passed > self.measured:
-            raise InputError(f"passed is {self.passed}, more than the {self.measured} measured cases.")
-
-    @property
-    def value(self) -> float | None:
-        return self.passed / self.measured if self.measured else None
-
-    @property
-    def reason(self) -> str | None:
-        if self.measured:
-            return None
-        if self.excluded:
-            return f"None of the {self.excluded} cases could be measured."
-        return "There are no cases."
-
-    @cached_property
-    def interval(self) -> Interval | None:
-        return wilson(self.passed, self.measured)
-
-    def interval_at(self, level: float) -> Interval | None:
-        return wilson(self.passed, self.measured, level)
-
-    def __str__(self) -> str:
-        if self.interval is None:
-            return f"not measured: {self.reason}"
-        low, high = (100 * end for end in self.interval)
-        excluded = f", {self.excluded} excluded" if self.excluded else ""
-        share = f"{100 * self.passed / self.measured:.1f}% [{low:.1f}, {high:.1f}]"
-        return f"{self.passed}/{self.measured} = {share}{excluded}"
-
-
-@dataclass(frozen=True)
-class PairedCounts:
-    """The 2 x 2 table of two systems on the same cases; `excluded` pairs lack a verdict."""
-
-    both: int
-    only_first: int
-    only_second: int
-    neither: int
-    excluded: int = 0
-
-    @property
-    def pairs(self) -> int:
-        return self.both + self.only_first + self.only_second + self.neither
-
-
-def as_floats(values: Sequence, name: str) -> np.ndarray:
-    """A one-dimensional float array; None and missing values become NaN."""
-    try:
-        array = np.array([np.nan if value is None else value for value in values], dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must hold numbers, True/False or None: {error}.") from None
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, but its shape is {array.shape}.")
-    return array
-
-
-def paired_counts(first: Sequence, second: Sequence) -> PairedCounts:
-    """Count two verdict sequences, shape (n_cases,) each: True/1, False/0, None/NaN = unmeasurable.
-
-    Assumes that position i is the same case in both. A pair with a missing half is excluded and
-    counted (complete-case analysis: unbiased only if what is missing does not depend on the outcome).
-    """
-    a, b = as_floats(first, "first"), as_floats(second, "second")
-    if a.shape != b.shape:
-        raise InputError(f"The systems have {len(a)} and {len(b)} verdicts; pairs need the same cases.")
-    complete = ~(np.isnan(a) | np.isnan(b))
-    a, b = a[complete], b[complete]
-    if not np.isin(np.concatenate([a, b]), (0, 1)).all():
-        raise InputError("Verdicts must be True/1, False/0 or None; use paired_bootstrap for numbers.")
-    a, b = a == 1, b == 1
-    counts = [int(cell.sum()) for cell in (a & b, a & ~b, ~a & b, ~a & ~b)]
-    return PairedCounts(*counts, excluded=int((~complete).sum()))
-
-
-def newcombe_paired(both: int, only_first: int, only_second: int, neither: int, level: float = 0.95) -> Interval | None:
-    """Interval for the difference (first minus second) of two rates on the same cases.
-
-    Wilson's limits of the two margins, squared and added with the observed correlation, which is
-    shrunk by n/2 when positive. Assumes independent pairs; with several pairs a conversation use
-    `paired_bootstrap`.
-
-    Source: Newcombe (1998), Statistics in Medicine 17:2635, method 10.
-
-    Returns (low, high) as fractions, or None when there are no pairs.
-    """
-    n = both + only_first + only_second + neither
-    if n == 0:
-        return None
-    first, second = both + only_first, both + only_second
-    p1, p2 = first / n, second / n
-    (l1, u1), (l2, u2) = wilson(first, n, level), wilson(second, n, level)
-    margins = first * (n - first) * second * (n - second)
-    cross = both * neither - only_first * only_second
-    shrunk = max(cross - n / 2, 0) if cross > 0 else cross
-    phi = shrunk / math.sqrt(margins) if margins else 0.0
-    down = (p1 - l1) ** 2 - 2 * phi * (p1 - l1) * (u2 - p2) + (u2 - p2) ** 2
-    up = (u1 - p1) ** 2 - 2 * phi * (u1 - p1) * (p2 - l2) + (p2 - l2) ** 2
-    difference = (only_first - only_second) / n
-    low, high = difference - math.sqrt(max(down, 0)), difference + math.sqrt(max(up, 0))
-    return max(low, -1.0), min(high, 1.0)
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A statistic and its interval; an end of None is unbounded. `reason` says why one is None."""
 
     value: float | None
-    interval: tuple[float | None, float | None] | None = None
-    reason: str | None = None
+    numerator: float
+    denominator: float
+    low: float | None
+    high: float | None
+    clusters: int
+    effective_n: float | None
+    note: str | None
 
-
-def cohens_h(first: float | None, second: float | None) -> Effect:
-    """Cohen's h of two rates (fractions): 2 asin(sqrt(first)) - 2 asin(sqrt(second)), in [-pi, pi].
-
-    Makes a difference at 0.95 comparable with one at 0.50. No assumption: it describes, and says
-    nothing about the sampling error. Source: Cohen (1988), Statistical Power Analysis, chapter 6.
-    """
-    if first is None or second is None:
-        return Effect(None, reason="One of the two rates was not measured.")
-    if not (0 <= first <= 1 and 0 <= second <= 1):
-        raise InputError(f"Rates must be fractions from 0 to 1, but they are {first} and {second}.")
-    return Effect(float(proportion_effectsize(first, second)))
-
-
-def discordant_odds_ratio(only_first: int, only_second: int, level: float = 0.95) -> Effect:
-    """Conditional odds ratio of a matched pair design, only_first / only_second.
-
-    The interval is Clopper-Pearson's for only_first among the discordant pairs, turned into odds, so
-    it excludes 1 exactly when `mcnemar_exact` rejects. Assumes independent pairs and one odds ratio
-    common to all.
-
-    Source: Breslow & Day (1980), Statistical Methods in Cancer Research I, section 5.2.
-    """
-    b, c = check_count(only_first, "only_first"), check_count(only_second, "only_second")
-    check_fraction(level, "level")
-    if b + c == 0:
-        return Effect(None, reason="There are no discordant pairs.")
-    low, high = proportion_confint(b, b + c, alpha=1 - level, method="beta")
-    odds_low = 0.0 if b == 0 else float(low / (1 - low))
-    if c == 0:
-        reason = "No pair favours the second system only, so the ratio has no upper bound."
-        return Effect(None, (odds_low, None), reason)
-    return Effect(b / c, (odds_low, float(high / (1 - high))))
+    @property
+    def interval(self) -> Interval | None:
+        return None if self.low is None else (self.low, self.high)
 
 
 @dataclass(frozen=True)
-class McNemar:
-    """Result of `mcnemar_exact`; `reason` says why the difference or its interval is None."""
+class Difference:
+    """One difference of two rates; `clusters` is that of the side with fewer. `note` as in `Rate`."""
 
-    only_first: int
-    only_second: int
-    pairs: int | None
-    p_value: float
-    difference_pp: float | None
-    interval_pp: Interval | None
-    level: float
-    odds_ratio: Effect
-    reason: str | None = None
+    value: float | None
+    low: float | None
+    high: float | None
+    clusters: int
+    note: str | None
+
+    @property
+    def interval(self) -> Interval | None:
+        return None if self.low is None else (self.low, self.high)
 
 
-def mcnemar_exact(
-    only_first: int,
-    only_second: int,
-    both: int | None = None,
-    neither: int | None = None,
-    level: float = 0.95,
-) -> McNemar:
-    """Exact two-sided McNemar test that two systems pass equally often on the same cases.
-
-    p is the doubled tail of Binomial(only_first + only_second, 1/2), at most 1; without discordant
-    pairs it is 1. Assumes independent pairs: over cases that share a conversation it is too
-    optimistic, and `paired_bootstrap` is the one to trust. The difference (first minus second) has
-    Newcombe's interval, which needs the concordant counts `both` and `neither`.
-
-    Source: McNemar (1947), Psychometrika 12:153; Agresti (2002), Categorical Data Analysis, 10.1.
-    """
-    b, c = check_count(only_first, "only_first"), check_count(only_second, "only_second")
-    check_fraction(level, "level")
-    p_value = float(mcnemar([[0, b], [c, 0]], exact=True).pvalue) if b + c else 1.0
-    odds = discordant_odds_ratio(b, c, level)
-    if both is None or neither is None:
-        reason = "The difference needs the pairs that agree: give both and neither."
-        return McNemar(b, c, None, p_value, None, None, level, odds, reason)
-    both, neither = check_count(both, "both"), check_count(neither, "neither")
-    n = b + c + both + neither
-    if n == 0:
-        return McNemar(b, c, 0, p_value, None, None, level, odds, "There are no complete pairs.")
-    low, high = newcombe_paired(both, b, c, neither, level)
-    return McNemar(b, c, n, p_value, 100 * (b - c) / n, (100 * low, 100 * high), level, odds)
+def note_of(clusters: int, measured: bool = True) -> str | None:
+    """What has to be said beside a number that rests on so many conversations."""
+    if not measured:
+        return "Nothing was measured."
+    if clusters < LEAST_CLUSTERS:
+        return f"no interval from {clusters} conversation{'s' * (clusters != 1)}, it takes {LEAST_CLUSTERS}"
+    return f"few conversations ({clusters})" if clusters < FEW_CLUSTERS else None
 
 
 @dataclass(frozen=True)
-class Corrected:
-    """Adjusted p values in the order given; None stays None and is not part of the family."""
+class _Sums:
+    """What the intervals need of every column, each (n_columns,); `below`, `top` are (n_clusters, n_columns)."""
 
-    method: str
-    p_values: tuple[float | None, ...]
-    rejected: tuple[bool | None, ...]
-    alpha: float
-    tests: int
-
-
-def _correct(p_values: Sequence[float | None], alpha: float, method: str, name: str) -> Corrected:
-    check_fraction(alpha, "alpha")
-    raw = as_floats(p_values, "p_values")
-    made = ~np.isnan(raw)
-    if not ((raw[made] >= 0) & (raw[made] <= 1)).all():
-        raise InputError("p values must lie between 0 and 1.")
-    adjusted: list[float | None] = [None] * len(raw)
-    rejected: list[bool | None] = [None] * len(raw)
-    if made.any():
-        decisions, values, _, _ = multipletests(raw[made], alpha=alpha, method=method)
-        for index, decision, value in zip(np.flatnonzero(made), decisions, values, strict=True):
-            adjusted[index], rejected[index] = float(value), bool(decision)
-    return Corrected(name, tuple(adjusted), tuple(rejected), alpha, int(made.sum()))
+    top: np.ndarray
+    below: np.ndarray
+    value: np.ndarray
+    size: np.ndarray
+    clusters: np.ndarray
+    effective_n: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
-def holm(p_values: Sequence[float | None], alpha: float = 0.05) -> Corrected:
-    """Holm's step-down correction: the chance of any false rejection stays at or below alpha.
+def _measure(numerators, denominators, level: float) -> _Sums:
+    top, below = as_floats(numerators, "numerators", 2), as_floats(denominators, "denominators", 2)
+    check_fraction(level, "level")
+    if top.shape != below.shape:
+        raise InputError(f"numerators has shape {top.shape} and denominators {below.shape}.")
+    if not (np.isfinite(below).all() and ((top >= 0) & (top <= below)).all()):
+        raise InputError("Sums per cluster must be finite, and a numerator must lie between 0 and its denominator.")
+    passed, n = top.sum(0), below.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = passed / n
+        size = (below**2).sum(0) / n
+        more = n + 2 * _ADDED * size
+        p = (passed + _ADDED * size) / more
+        spread = ((top - p * below) ** 2).sum(0) + _ADDED * size**2 * (p**2 + (1 - p) ** 2)
+        effect = np.clip(spread / (more * p * (1 - p)), 1, np.maximum(size, 1))
+        effective = n / effect
+        x = value * effective
+        low = np.where(passed == 0, 0.0, special.betaincinv(x, effective - x + 1, (1 - level) / 2))
+        high = np.where(passed == n, 1.0, special.betaincinv(x + 1, effective - x, (1 + level) / 2))
+    return _Sums(top, below, value, size, (below > 0).sum(0), effective, low, high)
 
-    Valid under any dependence between the tests. Source: Holm (1979), Scand. J. Statistics 6:65.
+
+def rates(numerators, denominators, level: float = 0.95) -> list[Rate]:
+    """Rates with intervals from sums per cluster, one a column.
+
+    Parameters
+    ----------
+    numerators, denominators : (n_clusters, n_columns), such as the cases passed and measured of each
+        conversation; see `slice_sums`. Clusters without a measured case do not count.
+
+    Returns
+    -------
+    One `Rate` a column; an interval needs 3 conversations.
+
+    Notes
+    -----
+    Clopper and Pearson's interval with n_e = n / D cases, of which p n_e passed:
+
+        D = S / (N q (1 - q)),  1 <= D <= M,  M = sum m_i^2 / n,
+        S = sum (y_i - q m_i)^2 + 2 M^2 (q^2 + (1 - q)^2),  N = n + 4 M,  q = (y + 2 M) / N,
+
+    y_i of m_i cases passed in conversation i, y of n in all. That is the design effect of Rao and Scott
+    with two whole conversations added on either side. Assumes independent conversations; within one
+    anything goes.
+
+    Source: Korn & Graubard (1998), Survey Methodology 24:193 (the interval with an effective n); Rao &
+    Scott (1992), Biometrics 48:577 (D); Agresti & Coull (1998), The American Statistician 52:119 (two
+    added on either side). `benchmarks/coverage.py` measures the coverage.
+
+    Examples
+    --------
+    Five conversations of four cases, all but one passed; then all passed:
+
+    >>> almost, every = rates([[4, 4], [4, 4], [4, 4], [4, 4], [3, 4]], [[4, 4]] * 5)
+    >>> round(almost.value, 2), round(almost.low, 3), round(almost.high, 3), almost.note
+    (0.95, 0.459, 1.0, 'few conversations (5)')
+    >>> round(every.low, 3), every.high, round(every.effective_n)
+    (0.478, 1.0, 5)
     """
-    return _correct(p_values, alpha, "holm", "Holm")
+    sums = _measure(numerators, denominators, level)
+    out = []
+    for index, count in enumerate(sums.clusters.tolist()):
+        top, n = float(sums.top[:, index].sum()), float(sums.below[:, index].sum())
+        shown, told = n > 0, count >= LEAST_CLUSTERS
+        out.append(
+            Rate(
+                float(sums.value[index]) if shown else None,
+                int(top) if top.is_integer() else top,
+                int(n) if n.is_integer() else n,
+                float(sums.low[index]) if told else None,
+                float(sums.high[index]) if told else None,
+                count,
+                float(sums.effective_n[index]) if shown else None,
+                note_of(count, shown),
+            )
+        )
+    return out
 
 
-def benjamini_hochberg(p_values: Sequence[float | None], alpha: float = 0.05) -> Corrected:
-    """Benjamini-Hochberg: the expected share of false rejections stays at or below alpha.
+def rate(passed: Sequence, clusters: Sequence | None = None, level: float = 0.95) -> Rate:
+    """The rate of one list of verdicts, with its interval; see `rates`.
 
-    Assumes independent or positively dependent tests. Source: Benjamini & Hochberg (1995), JRSS B
-    57:289.
+    Parameters
+    ----------
+    passed : (n_cases,) of True/1, False/0, or None/NaN/NA where not measurable.
+    clusters : (n_cases,) labels of the conversations; by default each case is its own.
+
+    Examples
+    --------
+    >>> found = rate([True, True, False, None, True], ["a", "b", "c", "d", "e"])
+    >>> found.numerator, found.denominator, round(found.low, 3), round(found.high, 3)
+    (3, 4, 0.194, 0.994)
+    >>> rate([True, False], ["a", "a"]).note
+    'no interval from 1 conversation, it takes 3'
     """
-    return _correct(p_values, alpha, "fdr_bh", "Benjamini-Hochberg")
+    values = as_floats(passed, "passed")
+    if not len(values):
+        return Rate(None, 0, 0, None, None, 0, None, note_of(0, False))
+    made = ~np.isnan(values)
+    sums = cluster_sums(*cluster_codes(clusters, len(values)), np.where(made, values, 0.0), made)
+    return rates(sums[:, :1], sums[:, 1:], level)[0]
+
+
+def differences(numerators, denominators, pairs: Sequence[tuple[int, int]], level: float = 0.95) -> list[Difference]:
+    """Differences of two rates with intervals, over clusters that both sides may share.
+
+    Parameters
+    ----------
+    numerators, denominators : sums per cluster, (n_clusters, n_columns), as in `rates`.
+    pairs : columns (i, j) for rate i minus rate j.
+
+    Notes
+    -----
+    The method of variance estimates recovery (MOVER): with the limits (l, u) of each rate and the
+    correlation r of the two over conversations,
+
+        low = d - sqrt((p1 - l1)^2 + (u2 - p2)^2 - 2 r (p1 - l1) (u2 - p2)),
+
+    and high with the other two distances. r is that of the sums less their expectation, with two whole
+    conversations added to each side's own spread, so few conversations count as unrelated sides.
+    An end of the range (no win, every one lost) has an interval as any other.
+
+    Source: Zou & Donner (2008), Statistics in Medicine 27:1693; for independent pairs Newcombe (1998),
+    Statistics in Medicine 17:2635.
+
+    Examples
+    --------
+    Level 1 against level 2 in four conversations:
+
+    >>> [gap] = differences([[1, 0]] * 4, [[1, 1]] * 4, [(0, 1)])
+    >>> gap.value, round(gap.low, 3), gap.high
+    (1.0, 0.148, 1.0)
+    """
+    sums = _measure(numerators, denominators, level)
+    columns = sums.top.shape[1]
+    for pair in pairs:
+        if len(pair) != 2 or not all(0 <= column < columns for column in pair):
+            raise InputError(f"The difference {tuple(pair)} must name two columns, 0 to {columns - 1}.")
+    if not pairs:
+        return []
+    first, second = np.array(pairs).T
+    value = np.nan_to_num(sums.value)
+    rest = sums.top - value * sums.below
+    spread = (rest**2).sum(0) + _ADDED * np.nan_to_num(sums.size) ** 2 * (value**2 + (1 - value) ** 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shared = (rest[:, first] * rest[:, second]).sum(0) / np.sqrt(spread[first] * spread[second])
+    down, up = sums.value - sums.low, sums.high - sums.value
+    gap = sums.value[first] - sums.value[second]
+
+    def reach(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.maximum(one**2 + other**2 - 2 * shared * one * other, 0.0))
+
+    low = np.maximum(gap - reach(down[first], up[second]), -1.0)
+    high = np.minimum(gap + reach(up[first], down[second]), 1.0)
+    out = []
+    for index, count in enumerate(np.minimum(sums.clusters[first], sums.clusters[second]).tolist()):
+        told = count >= LEAST_CLUSTERS
+        note = note_of(count) if count else "Nothing was measured on at least one side."
+        ends = (float(low[index]), float(high[index])) if told else (None, None)
+        out.append(Difference(float(gap[index]) if math.isfinite(gap[index]) else None, *ends, count, note))
+    return out

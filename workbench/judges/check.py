@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_bootstrap, wilson
+from workbench.analysis.statistics import cluster_mean, rate
 from workbench.cases import Case
 from workbench.chat.messages import Cache
 from workbench.errors import InputError
@@ -152,18 +152,17 @@ def find(judge: Judge, rows: pd.DataFrame) -> pd.DataFrame:
                 out += [row | {"errors": errors} for row in _score_findings(title, kind, expect, group)]
             labels = group.dropna(subset=["label", "base_label"])
             if len(labels) and kind != "control":
-                kept = int((labels.label == labels.base_label).sum())
-                out.append(_share(title, "label kept", kept, len(labels), "most") | {"errors": errors})
+                out.append(
+                    _share(title, "label kept", labels, labels.label == labels.base_label, "most") | {"errors": errors}
+                )
     columns = ["probe", "metric", "n", "value", "low", "high", "expected", "holds", "errors"]
     return pd.DataFrame(out, columns=columns)
 
 
 def _score_findings(title: str, kind: str, expect: str, group: pd.DataFrame) -> list[dict]:
     moved = group.dropna(subset="difference")
-    low = high = mean = None
-    if len(moved):
-        found = cluster_bootstrap(moved.difference.to_numpy(), moved.conversation.tolist(), n_resamples=2000).columns[0]
-        mean, (low, high) = found.value, found.interval or (None, None)
+    found = cluster_mean(moved.difference, moved.conversation)
+    mean, (low, high) = found.value, found.interval or (None, None)
     words = {
         "same": f"within {TOLERANCE:g} points",
         "not_higher": f"at most {TOLERANCE:g} points up",
@@ -179,10 +178,10 @@ def _score_findings(title: str, kind: str, expect: str, group: pd.DataFrame) -> 
     if kind == "control":
         wanted = moved.difference >= 0 if expect == "not_lower" else moved.difference < 0
         metric = "at or above base" if expect == "not_lower" else "below base"
-        rows.append(_share(title, f"share {metric}", int(wanted.sum()), len(moved), "most"))
+        rows.append(_share(title, f"share {metric}", moved, wanted, "most"))
     else:
-        count = int((moved.difference.abs() >= MOVED).sum())
-        rows.append(_share(title, f"share moved by {MOVED:g} points or more", count, len(moved), "few"))
+        far = moved.difference.abs() >= MOVED
+        rows.append(_share(title, f"share moved by {MOVED:g} points or more", moved, far, "few"))
     return rows
 
 
@@ -200,10 +199,14 @@ def _holds(expect: str, mean: float | None, high: float | None) -> bool | None:
             return mean < 0 and (high is None or high < 0)
 
 
-def _share(title: str, metric: str, count: int, total: int, expected: str) -> dict:
-    low, high = wilson(count, total) or (None, None)
-    value = count / total if total else None
+def _share(title: str, metric: str, part: pd.DataFrame, true: pd.Series, expected: str) -> dict:
+    """The share of cases, not of their repeats: one that should mostly hold must hold in all repeats of a
+    case, one that should be rare counts when it happens in any."""
+    cases = part.assign(true=true).groupby("case", sort=False)
+    whole = cases["true"].all() if expected == "most" else cases["true"].any()
+    found = rate(whole, cases["conversation"].first())
+    value = found.value
     holds = None if value is None else (value >= 0.9 if expected == "most" else value <= 0.1)
     words = "at least 0.9" if expected == "most" else "at most 0.1"
-    row = {"probe": title, "metric": metric, "n": total, "value": value, "low": low, "high": high}
-    return row | {"expected": words, "holds": holds}
+    row = {"probe": title, "metric": metric, "n": found.denominator, "value": value, "low": found.low}
+    return row | {"high": found.high, "expected": words, "holds": holds}

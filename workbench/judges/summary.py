@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_bootstrap, wilson
+from workbench.analysis.statistics import cluster_mean, rate
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_json
 from workbench.judges.base import Judge, judge_of
@@ -128,20 +128,17 @@ def groups(rows: pd.DataFrame, by: Iterable[str]) -> list[tuple[dict[str, str], 
 
 
 def mean_table(rows: pd.DataFrame, score: str, by: Iterable[str] = ()) -> pd.DataFrame:
-    """Mean score by `by`, with a bootstrap interval over conversations.
+    """Mean score by `by`, with an interval over conversations.
 
-    Columns: those of `by`, n, mean, low, high, conversations, errors, not_judgeable, not_judged.
+    Columns: those of `by`, n, mean, low, high, conversations, note, errors, not_judgeable, not_judged.
     """
     out = []
     for names, part in groups(rows, by):
-        good = part.assign(value=part[score].where(part.status == "ok").astype(float)).dropna(subset="value")
-        row = {**names, "n": len(good), "mean": None, "low": None, "high": None}
-        if len(good):
-            found = cluster_bootstrap(good.value.to_numpy(), good.conversation.tolist(), n_resamples=2000).columns[0]
-            low, high = found.interval or (None, None)
-            row |= {"mean": found.value, "low": low, "high": high}
-        row["conversations"] = good.conversation.nunique()
-        out.append(row | missing(part))
+        values = pd.to_numeric(part[score].where(part.status == "ok"))
+        found = cluster_mean(values, part.conversation)
+        low, high = found.interval or (None, None)
+        row = {**names, "n": int(values.notna().sum()), "mean": found.value, "low": low, "high": high}
+        out.append(row | {"conversations": found.clusters, "note": found.note} | missing(part))
     return pd.DataFrame(out)
 
 
@@ -151,7 +148,8 @@ def label_table(
     """Share of each label by `by`, one row a label.
 
     shown : label -> word in the table. never_pooled : a column whose values are not taken together.
-    Columns: those of `by`, label, count, n, share, low, high (Wilson), errors, not_judgeable, not_judged.
+    Columns: those of `by`, label, count, n, share, low, high, conversations, note, errors, not_judgeable,
+    not_judged.
     """
     out = []
     for names, part in groups(rows, by):
@@ -159,15 +157,15 @@ def label_table(
             continue
         good = part[(part.status == "ok") & part[label].notna()]
         for value, word in shown.items():
-            count = int((good[label] == value).sum())
-            out.append({**names, "label": word, **share(count, len(good)), **missing(part)})
+            out.append({**names, "label": word, **share(good[label] == value, good.conversation), **missing(part)})
     return pd.DataFrame(out)
 
 
-def share(count: int, total: int) -> dict[str, float | int | None]:
-    """A share with its counts and Wilson's interval."""
-    low, high = wilson(count, total) or (None, None)
-    return {"count": count, "n": total, "share": count / total if total else None, "low": low, "high": high}
+def share(true: pd.Series, conversations: pd.Series) -> dict[str, float | int | str | None]:
+    """A share with its counts and interval over conversations; true, conversations : one value an item."""
+    found = rate(true, conversations)
+    return {"count": found.numerator, "n": found.denominator, "share": found.value, "low": found.low,
+            "high": found.high, "conversations": found.clusters, "note": found.note}  # fmt: skip
 
 
 def missing(part: pd.DataFrame) -> dict[str, int]:

@@ -112,6 +112,7 @@ def _points(part: pd.DataFrame, by: str, labels: dict[str, str], value: str) -> 
     rates = pd.to_numeric(part[value], errors="coerce")
     low, high = (pd.to_numeric(part[end], errors="coerce").fillna(rates) for end in ("low", "high"))
     given = part["low"].notna() & part["high"].notna()
+    notes = part["note"].fillna("") if "note" in part else [""] * len(part)
     return {
         "place": [labels[item] for item in part[by].astype(str)],
         "run": part["run"].astype(str).tolist(),
@@ -122,7 +123,8 @@ def _points(part: pd.DataFrame, by: str, labels: dict[str, str], value: str) -> 
         "measured": part["measured"].astype(int).tolist(),
         "shown": [f"{100 * rate:.1f} %" if rate == rate else "not measured" for rate in rates],
         "interval": [
-            f"{100 * a:.1f} to {100 * b:.1f} %" if ok else "none" for a, b, ok in zip(low, high, given, strict=True)
+            ", ".join(filter(None, (f"{100 * a:.1f} to {100 * b:.1f} %" if ok else "none", note)))
+            for a, b, ok, note in zip(low, high, given, notes, strict=True)
         ],
         "absent": ["" if rate == rate else "not measured" for rate in rates],
     }

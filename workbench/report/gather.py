@@ -15,7 +15,6 @@ from workbench.analysis.compare import built_apart
 from workbench.contract import Benchmark
 from workbench.errors import InputError
 from workbench.report import calibration, judged
-from workbench.report.intervals import fill
 from workbench.runs import Run, load_run
 from workbench.scoring import load_scores
 
@@ -69,7 +68,6 @@ def gather(folders: Sequence[Path]) -> Gathered:
         cases = join(measurements, verdicts, run)
         warnings += _unscored(name, run, measurements)
         for table, frame in benchmark.tables(measurements, verdicts).items():
-            frame = fill(frame)
             frame.insert(0, "run", name)
             parts.setdefault(table, []).append(frame)
         cases.insert(0, "run", name)

@@ -39,14 +39,13 @@ def percent(value: Any) -> str:
     return NONE if value is None else f"{100 * value:.1f} %"
 
 
-def between(low: Any, high: Any, method: Any = None, signed: bool = False) -> str:
-    """'90.1 to 96.4', with a mark where the interval is not a bootstrap."""
-    low, high, method = plain(low), plain(high), plain(method)
+def between(row: dict[str, Any], signed: bool = False) -> str:
+    """'90.1 to 96.4', with what has to be said beside it, such as that it rests on few conversations."""
+    low, high, note = (plain(row.get(name)) for name in ("low", "high", "note"))
     if low is None or high is None:
-        return "no interval"
+        return note or "no interval"
     sign = "+" if signed else ""
-    mark = {"W": " (W)", "N": " (N)"}.get((method or " ")[0], "")
-    return f"{100 * low:{sign}.1f} to {100 * high:{sign}.1f}{mark}"
+    return f"{100 * low:{sign}.1f} to {100 * high:{sign}.1f}" + (f", {note}" if note else "")
 
 
 def rate(row: dict[str, Any], value: str) -> Figure:
@@ -60,7 +59,7 @@ def rate(row: dict[str, Any], value: str) -> Figure:
     return Figure(
         percent(row[value]),
         counts,
-        between(row["low"], row["high"], row.get("interval")),
+        between(row),
         f"strict {percent(strict)} ({int(row['strict_passed'])}/{measured})" if differs else "",
         excluded,
         passed,
@@ -80,7 +79,7 @@ def gap(row: dict[str, Any]) -> Figure:
     return Figure(
         f"{100 * value:+.1f}",
         counts,
-        between(row["low"], row["high"], row.get("interval"), signed=True),
+        between(row, signed=True),
         f"strict {100 * strict:+.1f}" if differs else "",
     )
 

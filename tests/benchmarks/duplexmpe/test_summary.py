@@ -89,7 +89,7 @@ def frame():
 
 
 def test_the_published_counts_give_the_published_rates(frame):
-    made = tables(frame, decided(frame), resamples=200)
+    made = tables(frame, decided(frame))
     rows = made["metrics"].set_index(["metric", "version"])
     for metric, value, passed, measured in (
         ("fresh_onset", 0.9500, 1900, 2000), ("silence", 0.9242, 18817, 20360), ("yield", 0.5964, 974, 1633),
@@ -132,12 +132,12 @@ def test_a_judge_decides_the_silence_windows_that_hold_speech(frame):
 def test_explicit_against_implicit_is_paired_by_scenario_and_turn():
     explicit, implicit = block("fresh_onset", "T", 40, 30), block("fresh_onset", "T", 40, 12, "implicit")
     frame = pd.concat([explicit, implicit], ignore_index=True)
-    row = pair_tests(joined(frame, decided(frame)), resamples=500).iloc[0]
+    row = pair_tests(joined(frame, decided(frame))).iloc[0]
     assert (row.pairs, row.both, row.only_explicit, row.only_implicit, row.neither) == (40, 12, 18, 0, 10)
     assert row.difference_pp == pytest.approx(45.0) and row.low_pp < 45 < row.high_pp
     assert row.p_mcnemar == pytest.approx(2 * 0.5**18)
     frame.loc[0, "reason"] = "error: lost"
-    row = pair_tests(joined(frame, decided(frame)), resamples=500).iloc[0]
+    row = pair_tests(joined(frame, decided(frame))).iloc[0]
     assert (row.pairs, row.incomplete, row.both) == (39, 1, 11)
 
 
@@ -195,7 +195,7 @@ def test_tables_stand_under_the_thresholds_of_the_verdicts():
     windows = block("silence", "N2", 144, 24, start=20)
     windows.loc[windows["speech_s"] > 0, ["speech_s", "most_s"]] = 0.8
     frame = pd.concat([yields, windows], ignore_index=True)
-    made = tables(frame, decided(frame, yield_within_s=0.5, brief_s=0.1), resamples=200)
+    made = tables(frame, decided(frame, yield_within_s=0.5, brief_s=0.1))
     rates = made["metrics"].set_index(["metric", "version"])
     assert (rates.loc["yield", "both"].passed, rates.loc["yield", "both"].measured) == (0, 34)
     step = made["yield_chain"].set_index("version").loc["both"]
@@ -222,7 +222,7 @@ def test_table_and_sweep_have_the_same_denominator_under_every_setting():
     windows.loc[windows["speech_s"] > 0, ["speech_s", "most_s"]] = 0.3, 1.4
     one = sweep(BENCHMARK, {"one": windows}, {"brief_s": (0.25, 1.0)})
     for place, (limit, passed, measured) in enumerate(((0.25, 4, 10), (1.0, 4, 4))):
-        made = tables(windows, decided(windows, brief_s=limit), resamples=200)
+        made = tables(windows, decided(windows, brief_s=limit))
         row = made["metrics"].set_index(["metric", "version"]).loc["silence", "both"]
         assert (row.passed, row.measured, row.excluded) == (passed, measured, 10 - measured)
         shown = made["silence_thresholds"].query("version == 'both'").set_index("brief_s").loc[limit]
@@ -238,7 +238,7 @@ def test_sweep_and_comparison_carry_several_rows_a_case():
     facts = {"content": "c", "fingerprint": "f", "scorer": "1", "thresholds": {}, "vad": {}}
     both = compare(BENCHMARK, {name: (f, decided(f), facts) for name, f in (("one", one), ("two", two))})
     assert len(both.joined) == 40
-    tests = both.tests(resamples=200).set_index("metric")
+    tests = both.tests().set_index("metric")
     assert tests.loc["fresh_onset", ["pairs", "wins", "losses"]].tolist() == [20, 0, 5]
     assert tests.loc["silence", ["pairs", "wins", "losses"]].tolist() == [20, 8, 0], "metrics are never pooled"
     assert set(both.by("turn_label")["turn_label"]) == {"T", "N2"}

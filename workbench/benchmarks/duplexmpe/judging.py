@@ -24,10 +24,11 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from workbench.analysis.slices import Slice, outcomes
 from workbench.benchmarks.duplexmpe.authored import BUCKETS, SILENT
 from workbench.benchmarks.duplexmpe.cases import TAIL_S
 from workbench.benchmarks.duplexmpe.pairs import pair_tests
-from workbench.benchmarks.duplexmpe.tables import RESAMPLES, VERSIONS, Slice, in_version, joined, rate_tables
+from workbench.benchmarks.duplexmpe.tables import VERSIONS, in_version, joined, rate_tables
 from workbench.cases import Case
 from workbench.chat.reading import Answer
 from workbench.episodes import EpisodeRecord
@@ -202,7 +203,7 @@ def answer_tables(run: Run, rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         for bucket in BUCKETS
         if (buckets == bucket).any()
     ]
-    return {**rate_tables(frame, slices, resamples=RESAMPLES), "accuracy_pairs": pair_tests(frame)}
+    return {**rate_tables(frame, slices), "accuracy_pairs": pair_tests(frame)}
 
 
 def silence_tables(run: Run, rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -219,7 +220,7 @@ def silence_tables(run: Run, rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     slices = [Slice("judged_silence", {"metric": "silence", "version": version}, in_version(frame, version))
               for version in VERSIONS]  # fmt: skip
     slices += [Slice("judged_silence_by_label", {"turn_label": name}, label == name) for name in SILENT]
-    made = rate_tables(frame, slices, resamples=RESAMPLES)
+    made = rate_tables(frame, slices)
     both = frame[frame["outcome"].notna() & frame["by_duration"].isin(["pass", "fail"]) & (frame["speech_s"] > 0)]
     judged = both["outcome"].map({1.0: "brief", 0.0: "floor"})
     duration = both["by_duration"].map({"pass": "brief", "fail": "floor"})
@@ -238,8 +239,7 @@ def _with_word(run: Run, rows: pd.DataFrame, metric: str, value: str) -> tuple[p
 
 
 def _with_outcome(frame: pd.DataFrame, verdict: np.ndarray) -> pd.DataFrame:
-    outcome = pd.Series(verdict).map({"pass": 1.0, "fail": 0.0}).astype(float)
-    return frame.assign(verdict=verdict, outcome=outcome.to_numpy())
+    return frame.assign(verdict=verdict, outcome=outcomes(verdict))
 
 
 JUDGES = (

@@ -1,48 +1,39 @@
 """Tables of one Duplex-MPE run: every metric on its own denominator, by version, label, bucket and more.
 
 Rates carry passed, measured (the denominator), excluded (not measurable) and not_eligible (yield: outside
-the denominator by its own chain). Intervals resample scenarios, since a scenario's windows and versions
+the denominator by its own chain). Intervals go by scenarios, since a scenario's windows and versions
 share its audio. Everything is decided under the thresholds of the verdicts that are handed in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_bootstrap_sums, slice_sums, wilson
-from workbench.analysis.sweep import Sweep, ranks
+from workbench.analysis import slices
+from workbench.analysis.agreement import ranks
+from workbench.analysis.slices import Slice
+from workbench.analysis.sweep import Sweep
 from workbench.benchmarks.duplexmpe import rules
 from workbench.benchmarks.duplexmpe.authored import ATTRIBUTES, BUCKETS, CONDITIONS, SILENT
 from workbench.benchmarks.duplexmpe.pairs import pair_tests
 from workbench.benchmarks.duplexmpe.rules import METRICS, STEPS
 from workbench.contract import FAIL, KEYS, PASS, Chart, Mark, Score, Section
 
-RESAMPLES = 10_000
 VERSIONS = ("both", *CONDITIONS)
 ON_T = ("fresh_onset", "fresh_onset_permissive", "response_presence")
 SLICED = ("fresh_onset", "response_presence", "silence", "yield")
 """The metrics shown by attribute; all six would say little more and make the table long."""
 
 
-@dataclass(frozen=True)
-class Slice:
-    table: str
-    keys: dict[str, object]
-    mask: np.ndarray
-
-
-def tables(
-    measurements: pd.DataFrame, verdicts: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, pd.DataFrame]:
+def tables(measurements: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Every table of one run. measurements, verdicts : as scoring wrote them, one row a measured event."""
     frame = joined(measurements, verdicts)
-    result = rate_tables(frame, _slices(frame), resamples=resamples, seed=seed)
-    result["pairs"] = pair_tests(frame, resamples=resamples, seed=seed)
+    result = rate_tables(frame, _slices(frame))
+    result["pairs"] = pair_tests(frame)
     result["yield_chain"] = yield_chain(frame)
     result["silence_thresholds"] = silence_thresholds(frame)
     result["unmeasurable"] = _unmeasurable(frame)
@@ -54,36 +45,13 @@ def joined(measurements: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     frame = measurements.merge(
         verdicts[[*KEYS, "verdict", "label", "limit_value"]], on=list(KEYS), validate="one_to_one"
     )
-    return frame.assign(outcome=frame["verdict"].map({"pass": 1.0, "fail": 0.0}).astype(float))
+    return frame.assign(outcome=slices.outcomes(frame["verdict"]))
 
 
-def rate_tables(
-    frame: pd.DataFrame, slices: Iterable[Slice], *, resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, pd.DataFrame]:
-    """One row a slice, grouped by table. frame : see `joined`; needs outcome, verdict and conversation."""
-    slices = [part for part in slices if part.mask.any() or part.table == "metrics"]
-    sums = slice_sums(
-        frame["outcome"].to_numpy(float), np.column_stack([part.mask for part in slices]), frame["conversation"]
-    )
-    boot = cluster_bootstrap_sums(sums.numerators, sums.denominators, n_resamples=resamples, seed=seed)
-    verdict = frame["verdict"].to_numpy(str)
-    out: dict[str, list[dict]] = {}
-    for index, part in enumerate(slices):
-        passed, measured = int(sums.numerators[:, index].sum()), int(sums.denominators[:, index].sum())
-        interval, note = boot.columns[index].interval, boot.columns[index].reason
-        if interval is None and measured and passed in (0, measured):
-            # All scenarios agree, or there is only one: resampling shows no spread, which is no
-            # certainty. Wilson's interval stands in, over scenarios (windows of one share audio).
-            agreeing = boot.columns[index].clusters
-            interval = wilson(agreeing if passed else 0, agreeing)
-            note = f"Wilson interval over {agreeing} scenario{'s' if agreeing != 1 else ''}, since all agree"
-        low, high = interval or (None, None)
-        row = {**part.keys, "rate": passed / measured if measured else None, "passed": passed, "measured": measured,
-               "excluded": int((verdict[part.mask] == "unmeasurable").sum()),
-               "not_eligible": int((verdict[part.mask] == "not_eligible").sum()),
-               "low": low, "high": high, "note": note}  # fmt: skip
-        out.setdefault(part.table, []).append(row)
-    return {name: pd.DataFrame(rows) for name, rows in out.items()}
+def rate_tables(frame: pd.DataFrame, parts: Iterable[Slice]) -> dict[str, pd.DataFrame]:
+    """One row a slice, grouped by table. frame : see `joined`; needs verdict and conversation."""
+    beside = slices.EXCLUDED | {"not_eligible": "not_eligible"}
+    return slices.rate_tables(parts, {"": frame["verdict"]}, frame["conversation"], beside=beside, always=("metrics",))
 
 
 def _slices(frame: pd.DataFrame) -> list[Slice]:
