@@ -30,9 +30,9 @@
 import os
 
 import pandas as pd
+from workbench.benchmarks.ifeval.pictures import role_labels
 
 from workbench import pictures, practice
-from workbench.benchmarks.ifeval.pictures import role_labels
 from workbench.pictures import notebook
 from workbench.pictures.listen import listen
 

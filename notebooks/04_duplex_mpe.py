@@ -27,14 +27,14 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+from workbench.benchmarks.duplexmpe.ranking import presence_and_onset, silence_ranking
+from workbench.judges.registry import get_judge
 
 import workbench as wb
 from workbench import benchmarks
 from workbench.benchmarks.duplexmpe import authored, check
-from workbench.benchmarks.duplexmpe.ranking import presence_and_onset, silence_ranking
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import judge_run
-from workbench.judges.registry import get_judge
 from workbench.judges.summary import summarise
 
 pd.set_option("display.width", 160, "display.max_columns", 20)

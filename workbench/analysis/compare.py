@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import holm, mcnemar_exact, paired_counts, paired_difference
 from workbench.contract import KEYS, Benchmark
 from workbench.deciding import keys, latency
 from workbench.errors import InputError
+from workbench.statistics import holm, mcnemar_exact, paired_counts, paired_difference
 
 _LENGTHS = (0.0, 15.0, 20.0, 25.0, np.inf)
 

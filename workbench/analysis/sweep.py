@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.agreement import ranks, tau_b
 from workbench.contract import Benchmark
 from workbench.deciding import Decider, grid, scores
 from workbench.errors import InputError
+from workbench.statistics.agreement import ranks, tau_b
 
 
 @dataclass(frozen=True)

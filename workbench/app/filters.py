@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.slices import outcomes
-from workbench.analysis.statistics import rate
 from workbench.pictures.texts import terms
+from workbench.statistics import rate
+from workbench.statistics.slices import outcomes
 
 FIXED_FACETS = (
     "run",

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import tau_b
 from workbench.analysis.sweep import Sweep, sweep
 from workbench.app.store import KEY, Key
 from workbench.contract import Benchmark, Contrast
+from workbench.statistics import tau_b
 
 
 @dataclass(frozen=True)

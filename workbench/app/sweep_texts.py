@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.analysis.statistics import ranks
 from workbench.app.redecide import Answer, Redecide, bounds, shown
 from workbench.contract import Benchmark
 from workbench.pictures.texts import esc
+from workbench.statistics import ranks
 
 
 def rank_table(engine: Redecide, answer: Answer, score: str, settings: Mapping[str, float]) -> str:

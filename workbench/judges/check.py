@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_mean, rate
 from workbench.cases import Case
 from workbench.chat.messages import Cache
 from workbench.errors import InputError
@@ -20,6 +19,7 @@ from workbench.judges.batch import Tally, ask_all, describe_judge
 from workbench.judges.probes import BASE, Probe, probes_of
 from workbench.judges.store import LINES, Log, export, read_lines, write_csv, write_record
 from workbench.runs import Run
+from workbench.statistics import cluster_mean, rate
 
 FOLDER = "check"
 TOLERANCE = 2.0

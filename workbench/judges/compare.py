@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import cohen_kappa, paired_difference, rank_correlation, rate, weighted_kappa
 from workbench.judges.base import Judge
+from workbench.statistics import cohen_kappa, paired_difference, rank_correlation, rate, weighted_kappa
 
 COLUMNS = ["comparison", "metric", "n", "value", "low", "high", "reason"]
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_mean, rate
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_json
 from workbench.judges.base import Judge, judge_of
 from workbench.judges.records import JudgeRecord
 from workbench.judges.store import judge_folders, load_latest, load_record, write_csv
 from workbench.runs import Run
+from workbench.statistics import cluster_mean, rate
 
 MAX_ERROR_SHARE = 0.05
 """Above this share of judge errors the judged metrics are invalid (design promise of the workbench)."""

@@ -24,7 +24,6 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from workbench.analysis.slices import Slice, outcomes
 from workbench.benchmarks.duplexmpe.authored import BUCKETS, SILENT
 from workbench.benchmarks.duplexmpe.cases import TAIL_S
 from workbench.benchmarks.duplexmpe.pairs import pair_tests
@@ -38,6 +37,7 @@ from workbench.judges.prompts import load_prompt
 from workbench.judges.spoken import timed_words, words_between
 from workbench.runs import Run
 from workbench.shipped import data_path, read_yaml
+from workbench.statistics.slices import Slice, outcomes
 
 SILENCE = "(the assistant produced no speech)"
 _BEFORE_ANSWER, _BEFORE_BRIEF = 6, 4

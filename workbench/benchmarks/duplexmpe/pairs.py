@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import mcnemar_exact, paired_counts, paired_difference
 from workbench.benchmarks.duplexmpe.rules import METRICS
+from workbench.statistics import mcnemar_exact, paired_counts, paired_difference
 
 
 def pair_tests(frame: pd.DataFrame) -> pd.DataFrame:

@@ -8,20 +8,22 @@ share its audio. Everything is decided under the thresholds of the verdicts that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from workbench.analysis import slices
-from workbench.analysis.agreement import ranks
-from workbench.analysis.slices import Slice
-from workbench.analysis.sweep import Sweep
 from workbench.benchmarks.duplexmpe import rules
 from workbench.benchmarks.duplexmpe.authored import ATTRIBUTES, BUCKETS, CONDITIONS, SILENT
 from workbench.benchmarks.duplexmpe.pairs import pair_tests
 from workbench.benchmarks.duplexmpe.rules import METRICS, STEPS
 from workbench.contract import FAIL, KEYS, PASS, Chart, Mark, Score, Section
+from workbench.statistics import slices
+from workbench.statistics.agreement import ranks
+from workbench.statistics.slices import Slice
+
+if TYPE_CHECKING:
+    from workbench.analysis.sweep import Sweep
 
 VERSIONS = ("both", *CONDITIONS)
 ON_T = ("fresh_onset", "fresh_onset_permissive", "response_presence")

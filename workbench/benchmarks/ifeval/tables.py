@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.slices import Contrast, Slice, difference_table, rate_tables
 from workbench.benchmarks.ifeval.authored import ACTIONS, LEVELS, MATCHED_ROLES, ROLES
 from workbench.benchmarks.ifeval.rules import NEEDS_FLOOR
 from workbench.contract import KEYS, Chart, Mark, Score, Section
+from workbench.statistics.slices import Contrast, Slice, difference_table, rate_tables
 
 
 def tables(measurements: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -26,9 +26,7 @@ def tables(measurements: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.D
     fractions with `passed`, `measured`, `excluded` and a 95 % interval `low`, `high` (`note` says why
     there is none, or that conversations are few); `strict_*` is the strict variant.
     """
-    frame = measurements.merge(
-        verdicts[[*KEYS, "verdict", "strict", "label"]], on=list(KEYS), validate="one_to_one"
-    )
+    frame = measurements.merge(verdicts[[*KEYS, "verdict", "strict", "label"]], on=list(KEYS), validate="one_to_one")
     rules = {"": frame["verdict"], "strict_": frame["strict"]}
     result = rate_tables(_slices(frame), rules, frame["conversation"], value="ias", always=("ias",))
     result["entailment_gap"] = difference_table(

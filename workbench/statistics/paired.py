@@ -1,6 +1,6 @@
 """Two systems on the same cases: counts, tests, effect sizes, and many tests at once.
 
-Use it through `workbench.analysis.statistics`. Rates and levels are fractions in [0, 1]; whatever
+Use it through `workbench.statistics`. Rates and levels are fractions in [0, 1]; whatever
 ends in `_pp` is in percentage points.
 """
 
@@ -15,7 +15,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
 
-from workbench.analysis.rates import (
+from workbench.errors import InputError
+from workbench.statistics.rates import (
     Interval,
     as_floats,
     check_count,
@@ -24,8 +25,7 @@ from workbench.analysis.rates import (
     cluster_sums,
     differences,
 )
-from workbench.analysis.resampling import cluster_mean
-from workbench.errors import InputError
+from workbench.statistics.resampling import cluster_mean
 
 # 2^14 orders of signs are listed; beyond, that many are drawn. Whole numbers need neither.
 _LISTED = 14

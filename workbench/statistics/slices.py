@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.rates import Difference, Rate, SliceSums, differences, rates, slice_sums
+from workbench.statistics.rates import Difference, Rate, SliceSums, differences, rates, slice_sums
 
 EXCLUDED = {"excluded": "unmeasurable"}
 """Column of a table of rates -> the verdict that it counts, outside the denominator."""

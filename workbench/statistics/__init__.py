@@ -15,7 +15,7 @@ cannot be computed is None with a `reason`, never 0 or NaN; what cannot be used 
 Rates are fractions; whatever ends in `_pp` is in percentage points.
 """
 
-from workbench.analysis.agreement import (
+from workbench.statistics.agreement import (
     Kappa,
     KendallTau,
     RankCorrelation,
@@ -26,7 +26,7 @@ from workbench.analysis.agreement import (
     tau_b,
     weighted_kappa,
 )
-from workbench.analysis.paired import (
+from workbench.statistics.paired import (
     Corrected,
     Effect,
     McNemar,
@@ -41,15 +41,15 @@ from workbench.analysis.paired import (
     paired_difference,
     sign_flip,
 )
-from workbench.analysis.planning import (
+from workbench.statistics.planning import (
     Detectable,
     DetectableAround,
     mcnemar_power,
     minimum_detectable_difference,
     minimum_detectable_difference_independent,
 )
-from workbench.analysis.rates import Difference, Rate, SliceSums, differences, rate, rates, slice_sums
-from workbench.analysis.resampling import Estimate, cluster_mean
+from workbench.statistics.rates import Difference, Rate, SliceSums, differences, rate, rates, slice_sums
+from workbench.statistics.resampling import Estimate, cluster_mean
 
 __all__ = [
     "Corrected",

@@ -1,6 +1,6 @@
 """Agreement between two rankings or two raters.
 
-Use it through `workbench.analysis.statistics`. Pairs with a missing half are left out and counted.
+Use it through `workbench.statistics`. Pairs with a missing half are left out and counted.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from workbench.analysis.rates import Interval, as_floats, check_fraction
-from workbench.analysis.resampling import jackknife
 from workbench.errors import InputError
+from workbench.statistics.rates import Interval, as_floats, check_fraction
+from workbench.statistics.resampling import jackknife
 
 # 9! = 362,880 orders are quick to enumerate; beyond, the t approximation is good enough.
 _EXACT_UP_TO = 9

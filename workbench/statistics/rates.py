@@ -1,6 +1,6 @@
 """The one rate with its interval, for many slices at once, when several cases share a conversation.
 
-Use it through `workbench.analysis.statistics`. Rates and levels are fractions in [0, 1]; whatever
+Use it through `workbench.statistics`. Rates and levels are fractions in [0, 1]; whatever
 ends in `_pp` is in percentage points.
 
 An interval has to know how much the cases of one conversation have in common, and a slice of few

@@ -1,6 +1,6 @@
 """Means and other statistics when several rows share a conversation, without assuming how they depend.
 
-Use it through `workbench.analysis.statistics`. A mean has a robust standard error over conversations;
+Use it through `workbench.statistics`. A mean has a robust standard error over conversations;
 any other statistic is computed again without each conversation in turn. Student's t with one degree of
 freedom less than there are conversations widens both where conversations are few.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from workbench.analysis.rates import (
+from workbench.statistics.rates import (
     LEAST_CLUSTERS,
     Interval,
     as_floats,
