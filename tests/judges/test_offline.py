@@ -72,6 +72,16 @@ def test_most_instructions_of_the_benchmark_are_told_apart():
     assert right / len(lines) >= 0.75, f"{right} of {len(lines)}"
 
 
+def test_chinese_words_count():
+    """What is taken up from the user's script, and how long the sentences are, is told in Chinese too."""
+    case = make_case(text="我的胸口很紧，电话是 <chunk:四 二> <chunk_gap:1.2s> <chunk:九 零>", level="L4b")
+    near, far = (
+        items(case, make_record(case, said))[0] for said in ("胸口紧多久了？四二九零。", "今天下雨，出门带伞吧。")
+    )
+    assert judge(near)[0]["conflict"] == "persona-wins" and judge(far)[0]["conflict"] == "directive-wins"
+    assert "content 1.00" in judge(near)[1] and "content 0.00" in judge(far)[1]
+
+
 @pytest.mark.parametrize("text", ["\ud800", "日本語です。", "🙂", "{}$x ${y} %s", "<script>", "\x00", "a" * 50_000])
 def test_any_text_gets_a_score(text):
     assert 0 <= score(text, level="L4a")[0]["pas"] <= 100

@@ -2,12 +2,13 @@
 
 It sees the request, the conversation before it, the gold answer with phrasings that are right, and
 the assistant's words. Times, verdicts and the version (explicit or implicit) are withheld, though the
-request's wording shows the last. 'offline-lexical' looks for one of the phrasings, whole and in order.
+request's wording shows the last. 'offline-lexical' looks for one of the
+phrasings, whole and in order.
 """
 
 from __future__ import annotations
 
-import re
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import Field
@@ -19,6 +20,8 @@ from workbench.errors import InputError
 from workbench.judges.base import Item, Judge, NotJudgeable, Section
 from workbench.judges.prompts import load_prompt
 from workbench.judges.spoken import timed_words, words_between
+from workbench.shipped import data_path, read_yaml
+from workbench.text import phrase
 
 LABELS = ("correct", "incorrect")
 _BEFORE = 6
@@ -86,20 +89,37 @@ def read(given: AnswerVerdict) -> tuple[dict[str, Any], str]:
     return {"answer": given.answer}, given.reason
 
 
+@cache
+def kinds() -> tuple[int, tuple[frozenset[str], ...]]:
+    """How many others of one kind of word an answer may name, and the kinds."""
+    raw = read_yaml(data_path("judges", "offline", "mpe_answer.yaml"))
+    return int(raw["most_others"]), tuple(frozenset(phrase(names).split()) for names in raw["kinds"])
+
+
 def offline(item: Item) -> tuple[dict[str, Any], str]:
-    """Correct when one of the phrasings, or the gold answer, stands in the words."""
-    said = normal(item.text("transcript") or "")
-    phrasings = [line.removeprefix("- ") for line in (item.text("accept") or "").splitlines()]
-    for phrasing in (*phrasings, item.text("gold") or ""):
-        wanted = normal(phrasing)
-        if wanted and f" {wanted} " in f" {said} ":
-            return {"answer": "correct"}, f"By words, not understanding: {phrasing!r} is there."
+    """Correct when one of the phrasings, or the gold answer, stands in the words, and they do not name others of
+    its kind (weekdays, months, numbers) besides those of the conversation: who names all seven days knows none."""
+    said = phrase(item.text("transcript") or "")
+    accept = [line.removeprefix("- ") for line in (item.text("accept") or "").splitlines()]
+    answers = [*accept, item.text("gold") or ""]
+    known = set(phrase(" ".join([*answers, item.text("request") or "", item.text("before") or ""])).split())
+    for answer in answers:
+        wanted = phrase(answer)
+        if not wanted or f" {wanted} " not in f" {said} ":
+            continue
+        most, all_kinds = kinds()
+        for kind in all_kinds:
+            others = kind & set(said.split()) - known
+            if len(others) > most and kind & set(wanted.split()):
+                why = f"{answer!r} is there, and so are {len(others)} others of its kind."
+                return {"answer": "incorrect"}, f"By words, not understanding: {why}"
+        return {"answer": "correct"}, f"By words, not understanding: {answer!r} is there."
     return {"answer": "incorrect"}, "By words, not understanding: none of the phrasings is there."
 
 
-def normal(text: str) -> str:
-    """Lower case, letters, digits and inner decimal points; everything else is a space."""
-    return " ".join(re.findall(r"[a-z0-9]+(?:[.:][0-9]+)*", text.lower().replace("'", "").replace("\u2019", "")))
+def rules() -> str:
+    words = data_path("judges", "offline", "mpe_answer.yaml").read_text(encoding="utf-8")
+    return f"{__doc__}\n{offline.__doc__}\n{words}"
 
 
 def _tables(run: Any, rows: Any) -> dict[str, Any]:
@@ -120,7 +140,7 @@ JUDGE = Judge(
     labels=LABELS,
     silence="(the assistant produced no speech)",
     offline=offline,
-    rules=lambda: f"{__doc__}\n{offline.__doc__}",
+    rules=rules,
     controls=lambda case: {"request": spoken(case, target_of(case))},
     tables=_tables,
 )

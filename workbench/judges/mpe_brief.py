@@ -16,10 +16,11 @@ from workbench.cases import Case
 from workbench.chat.reading import Answer
 from workbench.episodes import EpisodeRecord
 from workbench.judges.base import Item, Judge, NotJudgeable, Section
-from workbench.judges.mpe_answer import normal, refuse_unusable, spoken
+from workbench.judges.mpe_answer import refuse_unusable, spoken
 from workbench.judges.prompts import load_prompt
 from workbench.judges.spoken import timed_words, words_between
 from workbench.shipped import data_path, read_yaml
+from workbench.text import phrase
 
 LABELS = ("brief", "floor")
 TAIL_S = 0.5
@@ -67,12 +68,12 @@ def read(given: BriefVerdict) -> tuple[dict[str, Any], str]:
 @cache
 def lexicon() -> tuple[int, frozenset[str]]:
     raw = read_yaml(data_path("judges", "offline", "mpe_brief.yaml"))
-    return int(raw["most_words"]), frozenset(normal(raw["words"]).split())
+    return int(raw["most_words"]), frozenset(phrase(raw["words"]).split())
 
 
 def offline(item: Item) -> tuple[dict[str, Any], str]:
     most, known = lexicon()
-    said = normal(item.text("transcript") or "").split()
+    said = phrase(item.text("transcript") or "").split()
     strange = [word for word in said if word not in known]
     if len(said) <= most and not strange:
         return {"kind": "brief"}, f"By word lists, not understanding: {len(said)} words, all acknowledgements."
