@@ -1,10 +1,12 @@
-"""Is this judge any good? Repeatability, position, verbosity, injections and controls, on a sample of a run."""
+"""Is this judge any good? Repeatability, position, verbosity, injections and controls, on a sample of a run;
+and, in all it has said of the run, reasons that end in another label than they were given for."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,8 @@ from workbench.judges.ask import Backend, now
 from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.batch import Tally, ask_all, describe_judge
 from workbench.judges.probes import BASE, Probe, probes_of
-from workbench.judges.store import LINES, Log, export, read_lines, write_csv, write_record
+from workbench.judges.records import Judgement
+from workbench.judges.store import LINES, Log, export, load_latest, read_lines, write_csv, write_record
 from workbench.runs import Run
 from workbench.statistics import cluster_mean, rate
 
@@ -80,7 +83,11 @@ async def check_judge(
         finally:
             export(main / FOLDER)
         rows = _rows(judge, probes, log)
+        opposed, reasons = _opposed(judge, [*load_latest(main).values(), *log.latest.values()])
     findings = find(judge, rows)
+    if judge.label:
+        findings = pd.concat([findings, reasons], ignore_index=True)
+        write_csv(main / FOLDER / "opposed.csv", opposed)
     write_csv(main / FOLDER / "probes.csv", rows)
     write_csv(main / FOLDER / "findings.csv", findings.assign(judge=record.spoke, date=now()))
     return Check(main / FOLDER, rows, findings, tally)
@@ -157,6 +164,39 @@ def find(judge: Judge, rows: pd.DataFrame) -> pd.DataFrame:
                 )
     columns = ["probe", "metric", "n", "value", "low", "high", "expected", "holds", "errors"]
     return pd.DataFrame(out, columns=columns)
+
+
+def opposes(reason: str, label: str, labels: Iterable[str]) -> bool:
+    """Whether a reason ends in the opposite of its label, by its words.
+
+    Its last sentence must name another of the labels, or deny this one, and not affirm this one. A reason
+    that says so in other words is not found.
+
+    >>> opposes("Twelve is what was asked for, so it is correct.", "incorrect", ("correct", "incorrect"))
+    True
+    """
+    last = [part for part in re.split(r"(?<=[.!?])\s+|[。！？]", reason.lower().replace("’", "'")) if part.strip()][-1:]
+    affirmed, denied = set(), set()
+    for name in labels:
+        word = re.escape(name).replace(r"\-", "[- ]")
+        for found in re.finditer(rf"(?<![\w-]){word}(?![\w-])", "".join(last)):
+            before = found.string[: found.start()]
+            negated = re.search(r"(\b(not|no|never|neither|nor|hardly|cannot)\b|n't\b)[^,;:]{0,20}$", before)
+            (denied if negated else affirmed).add(name)
+    return label not in affirmed and bool(affirmed or label in denied)
+
+
+def _opposed(judge: Judge, lines: Iterable[Judgement]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The judgements whose reason opposes their label, and the finding about them."""
+    said = {line.key: line for line in lines if line.status == "ok" and line.values.get(judge.label) in judge.labels}
+    apart = [
+        {"case": line.case, "item": line.item, "label": line.values[judge.label], "rationale": line.rationale}
+        for line in said.values()
+        if opposes(line.rationale or "", line.values[judge.label], judge.labels)
+    ]
+    finding = _share("reason", "ends in another label", len(apart), len(said), "few")
+    finding |= {"expected": "none", "holds": not apart if said else None, "errors": 0}
+    return pd.DataFrame(apart, columns=["case", "item", "label", "rationale"]), pd.DataFrame([finding])
 
 
 def _score_findings(title: str, kind: str, expect: str, group: pd.DataFrame) -> list[dict]:

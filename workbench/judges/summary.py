@@ -32,7 +32,8 @@ class Summary:
     """What one judge found in one run.
 
     rows : one row an item of each case: tags, status, the judge's values, rationale; one row for a case
-    without items. tables : by name, see `Judge.tables`. `problems` are sentences about validity.
+    without items. tables : by name, see `Judge.tables`. `problems` are sentences about validity;
+    `verdicts_first` counts verdicts that were written before their reason.
     """
 
     judge: Judge
@@ -42,6 +43,7 @@ class Summary:
     asked: int
     errors: int
     problems: tuple[str, ...]
+    verdicts_first: int = 0
 
     @property
     def valid(self) -> bool:
@@ -73,11 +75,18 @@ def summarise(run: Run, folder: Path) -> Summary:
     waiting = int((rows.status == "not_judged").sum())
     if waiting:
         problems.append(f"{waiting} of {len(rows)} cases are not judged yet.")
+    lines = [line for line in load_latest(folder).values() if line.status == "ok"]
+    early = sum(line.verdict_first for line in lines)
+    if early:
+        problems.append(
+            f"{early} of {len(lines)} verdicts were written before their reason (a server that sorts keys?), which "
+            "therefore did not lead to them."
+        )
     prints = {mark for session in record.sessions for mark in session.fingerprints}
     if len(prints) > 1:
         problems.append(f"The server changed while judging: {len(prints)} system fingerprints.")
     tables = judge.tables(run, rows) if judge.tables else usual_tables(judge, rows)
-    return Summary(judge, record, rows, tables, asked, errors, tuple(problems))
+    return Summary(judge, record, rows, tables, asked, errors, tuple(problems), early)
 
 
 def case_rows(run: Run, folder: Path, judge: Judge) -> pd.DataFrame:
@@ -193,6 +202,7 @@ def write_tables(folder: Path, summary: Summary) -> None:
             "valid": summary.valid,
             "asked": summary.asked,
             "errors": summary.errors,
+            "verdicts_first": summary.verdicts_first,
             "problems": list(summary.problems),
         },
     )

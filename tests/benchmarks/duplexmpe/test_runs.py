@@ -199,10 +199,26 @@ def test_the_lexical_answer_judge_looks_for_a_phrasing(said, verdict):
     assert answer_offline(Item("c", sections))[0]["answer"] == verdict
 
 
+WEEK = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+
+
+@pytest.mark.parametrize(
+    "gold, said, verdict",
+    [("Thursday", "", "incorrect"), ("Thursday", WEEK, "incorrect"), ("Thursday", "It is on Thursday.", "correct"),
+     ("Thursday", "Not on Wednesday, it is on Thursday.", "correct"), ("12", "1 2 3 4 5 6 7 8 9 10 11 12", "incorrect"),
+     ("星期四", "是星期四。", "correct"), ("星期四", "是星期五。", "incorrect"), ("星期四", "", "incorrect"),
+     ("星期四", "一二三四五六七", "incorrect"), ("１２勺", "要12勺。", "correct"),
+     ("星期四", "星期一，星期二，星期三，星期四，星期五，星期六", "incorrect")],
+)  # fmt: skip
+def test_the_lexical_answer_judge_in_both_scripts_and_for_guesses(gold, said, verdict):
+    sections = (Section("accept", "", f"- {gold}"), Section("gold", "", gold), Section("transcript", "", said))
+    assert answer_offline(Item("c", sections))[0]["answer"] == verdict
+
+
 @pytest.mark.parametrize(
     "said, kind",
     [("Mm-hm.", "brief"), ("Okay, got it.", "brief"), ("Actually it's nine.", "floor"),
-     ("okay okay okay okay okay okay okay", "floor")],
+     ("okay okay okay okay okay okay okay", "floor"), ("嗯，好的。", "brief"), ("我觉得是九。", "floor")],
 )  # fmt: skip
 def test_the_lexical_brief_judge(said, kind):
     assert brief_offline(Item("c", (Section("transcript", "", said),)))[0]["kind"] == kind

@@ -6,7 +6,7 @@ in which the assistant has words: brief means phatic, it adds no information and
 Times, verdicts and the version (explicit or implicit) are withheld, though a request's wording shows the last.
 
 Offline, by words and not understanding: an answer is correct when one of the phrasings, or the gold answer,
-stands in it whole and in order; speech is brief when it is at most six words, all of them acknowledgements
+stands in it whole and in order, and it does not guess (data/duplexmpe/judge_answer_offline.yaml); speech is brief when it is at most six words, all of them acknowledgements
 (data/duplexmpe/judge_brief_offline.yaml).
 
 Accuracy is conditional: its denominator is the T requests with any spoken response (response presence by the
@@ -16,7 +16,6 @@ when the judge calls it brief. What no judge has read is excluded and counted.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any, Literal
 
@@ -38,6 +37,7 @@ from workbench.judges.spoken import timed_words, words_between
 from workbench.runs import Run
 from workbench.shipped import data_path, read_yaml
 from workbench.statistics.slices import Slice, outcomes
+from workbench.text import phrase
 
 SILENCE = "(the assistant produced no speech)"
 _BEFORE_ANSWER, _BEFORE_BRIEF = 6, 4
@@ -143,20 +143,37 @@ def _before(case: Case, index: int, count: int) -> str:
 
 
 def answer_offline(item: Item) -> tuple[dict[str, Any], str]:
-    """Correct when one of the phrasings, or the gold answer, stands in the words."""
-    said = normal(item.text("transcript") or "")
-    phrasings = [line.removeprefix("- ") for line in (item.text("accept") or "").splitlines()]
-    for phrasing in (*phrasings, item.text("gold") or ""):
-        wanted = normal(phrasing)
-        if wanted and f" {wanted} " in f" {said} ":
-            return {"answer": "correct"}, f"By words, not understanding: {phrasing!r} is there."
+    """Correct when one of the phrasings, or the gold answer, stands in the words, and they do not name others of
+    its kind (weekdays, months, numbers) besides those of the conversation: who names all seven days knows none."""
+    said = phrase(item.text("transcript") or "")
+    accept = [line.removeprefix("- ") for line in (item.text("accept") or "").splitlines()]
+    answers = [*accept, item.text("gold") or ""]
+    known = set(phrase(" ".join([*answers, item.text("request") or "", item.text("before") or ""])).split())
+    for answer in answers:
+        wanted = phrase(answer)
+        if not wanted or f" {wanted} " not in f" {said} ":
+            continue
+        most, all_kinds = _kinds()
+        for kind in all_kinds:
+            others = kind & set(said.split()) - known
+            if len(others) > most and kind & set(wanted.split()):
+                why = f"{answer!r} is there, and so are {len(others)} others of its kind."
+                return {"answer": "incorrect"}, f"By words, not understanding: {why}"
+        return {"answer": "correct"}, f"By words, not understanding: {answer!r} is there."
     return {"answer": "incorrect"}, "By words, not understanding: none of the phrasings is there."
+
+
+@cache
+def _kinds() -> tuple[int, tuple[frozenset[str], ...]]:
+    """How many others of one kind of word an answer may name, and the kinds."""
+    raw = read_yaml(data_path("duplexmpe", "judge_answer_offline.yaml"))
+    return int(raw["most_others"]), tuple(frozenset(phrase(names).split()) for names in raw["kinds"])
 
 
 def brief_offline(item: Item) -> tuple[dict[str, Any], str]:
     """Brief when it is few words and all of them acknowledgements."""
     most, known = _lexicon()
-    said = normal(item.text("transcript") or "").split()
+    said = phrase(item.text("transcript") or "").split()
     strange = [word for word in said if word not in known]
     if len(said) <= most and not strange:
         return {"kind": "brief"}, f"By word lists, not understanding: {len(said)} words, all acknowledgements."
@@ -164,20 +181,16 @@ def brief_offline(item: Item) -> tuple[dict[str, Any], str]:
     return {"kind": "floor"}, f"By word lists, not understanding: {why}."
 
 
-def normal(text: str) -> str:
-    """Lower case, letters, digits and inner decimal points; everything else is a space."""
-    return " ".join(re.findall(r"[a-z0-9]+(?:[.:][0-9]+)*", text.lower().replace("'", "").replace("\u2019", "")))
-
-
 @cache
 def _lexicon() -> tuple[int, frozenset[str]]:
     raw = read_yaml(data_path("duplexmpe", "judge_brief_offline.yaml"))
-    return int(raw["most_words"]), frozenset(normal(raw["words"]).split())
+    return int(raw["most_words"]), frozenset(phrase(raw["words"]).split())
 
 
 def rules() -> str:
     """The rules of both offline baselines, in full."""
-    return f"{__doc__}\n{data_path('duplexmpe', 'judge_brief_offline.yaml').read_text(encoding='utf-8')}"
+    files = (data_path("duplexmpe", f"judge_{name}_offline.yaml") for name in ("answer", "brief"))
+    return "\n".join((__doc__ or "", *(path.read_text(encoding="utf-8") for path in files)))
 
 
 # -- tables ------------------------------------------------------------------------------------------------
