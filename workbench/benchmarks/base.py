@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.cases import Case, Move
+from workbench.construct.recompute import Recomputed
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError
 
@@ -114,6 +115,8 @@ class Benchmark:
     build : authored data -> dataset folder.
     validate_authored : sentences about leakage and structure of the authored data.
     validate : sentences about a built dataset; `complete` is False for a slice.
+    recompute(dataset, scripts=None, listen=False) : what expanding the authored data again finds, and what
+        could not be checked.
     measure(case, record, user_spans, agent_spans, merge_gap_s=...) : the rows of one case.
     unmeasured(case, reason) : the rows of a case without a usable recording.
     verdicts(measurements, thresholds) : one row a measurement, with evidence.
@@ -142,3 +145,4 @@ class Benchmark:
     moves: Callable[[Case, str], tuple[Move, ...]]
     decide_brought: Callable[[Any, Mapping[str, float]], tuple[list[dict], list[str]]]
     steps: Callable[[Mapping[str, Any]], list[Step]] | None = None
+    recompute: Callable[..., Recomputed] | None = None

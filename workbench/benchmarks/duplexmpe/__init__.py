@@ -26,6 +26,7 @@ BENCHMARK = Benchmark(
     build=_build.build,
     validate_authored=_build.validate_authored,
     validate=_build.validate,
+    recompute=_build.recompute,
     measure=measure,
     unmeasured=unmeasured,
     verdicts=verdicts,

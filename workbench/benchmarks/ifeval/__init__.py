@@ -23,6 +23,7 @@ BENCHMARK = Benchmark(
     build=_build.build,
     validate_authored=_build.validate_authored,
     validate=_build.validate,
+    recompute=_build.recompute,
     measure=lambda *given, **named: [measure(*given, **named)],
     unmeasured=lambda case, reason: [unmeasured(case, reason)],
     verdicts=verdicts,
