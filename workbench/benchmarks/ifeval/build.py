@@ -34,7 +34,7 @@ def build(options: BuildOptions) -> Header:
         (everything else was; the manifest then waits until they can).
     """
     data = au.load(scripts=options.scripts)
-    problems = check.structure(data) + check.leakage(data)
+    problems = check.structure(data) + check.leakage(data) + check.contradictions(data)
     if problems:
         raise ProblemsFound(problems)
     silent = {
@@ -102,7 +102,7 @@ def _turns(script: au.Script) -> tuple[tuple[str, str], tuple[str, str]]:
 def validate_authored() -> list[str]:
     """Leakage gates and structure of the shipped data."""
     data = au.load()
-    return check.structure(data) + check.leakage(data)
+    return check.structure(data) + check.leakage(data) + check.contradictions(data)
 
 
 def validate(dataset: Dataset, complete: bool) -> list[str]:
