@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from workbench.judges.pas import JUDGE
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError, ProblemsFound
 from workbench.judges.compare import agree, band, disagreements, pair_up
 from workbench.judges.human import agreement, pool, read_labels

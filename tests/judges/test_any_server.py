@@ -9,8 +9,8 @@ from chat_loopback import LoopbackModel, Say, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_runs import make_case, make_run
-from workbench.judges.pas import JUDGE
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.chat.client import ChatSettings
 from workbench.errors import InputError
 from workbench.judges.ask import ModelJudge

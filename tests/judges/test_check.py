@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from chat_loopback import Say, answer, is_conflict
 from judge_runs import make_case, make_run
-from workbench.judges.pas import JUDGE
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.check import check_judge, opposes

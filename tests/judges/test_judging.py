@@ -7,8 +7,8 @@ import os
 import pytest
 from chat_loopback import KEY, Say, answer, error, is_conflict, sound
 from judge_runs import AGENT, make_case, make_run, write_record
-from workbench.judges.pas import JUDGE
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import Tally, judge_run

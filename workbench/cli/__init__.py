@@ -146,8 +146,13 @@ def validate(
     benchmark: Annotated[str | None, typer.Option(help="Whose shipped scripts to check (default: all).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print counts and problems as JSON.")] = False,
     full: Annotated[bool | None, typer.Option("--full/--slice", help="Demand the full grid's exact counts.")] = None,
+    scripts: Annotated[Path | None, typer.Option(help="The folder of scripts that the dataset was built from.")] = None,
+    listen: Annotated[bool, typer.Option("--audio", help="Also align all speech with its text (slow).")] = False,
 ) -> None:
     """Check leakage gates, structure, counts and audio. Exit code 2 when anything is violated.
+
+    A dataset is expanded again from the authored data and compared case by case, field by field; what
+    could not be checked that way is told.
 
     The exact counts are demanded of a dataset with as many cases as the full grid or nearly so
     (more than nine in ten); --full or --slice says so outright.
@@ -166,10 +171,13 @@ def validate(
         if not problems:
             problems += datasets.check_manifest(loaded)
         problems += chosen.validate_authored() + chosen.validate(loaded, expected) + datasets.check_audio(loaded)
+        recomputed = chosen.recompute(loaded, scripts, listen) if chosen.recompute else None
+        problems += recomputed.problems if recomputed else []
         report = {
             "cases": len(loaded.cases),
             **chosen.counts(loaded.cases),
             "audio_streams": datasets.streams(loaded.cases),
+            "not_checked": recomputed.unchecked if recomputed else ["the dataset was not computed again"],
             "problems": problems,
         }
     if as_json:

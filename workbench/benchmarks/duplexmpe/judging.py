@@ -6,7 +6,8 @@ in which the assistant has words: brief means phatic, it adds no information and
 Times, verdicts and the version (explicit or implicit) are withheld, though a request's wording shows the last.
 
 Offline, by words and not understanding: an answer is correct when one of the phrasings, or the gold answer,
-stands in it whole and in order, and it does not guess (data/duplexmpe/judge_answer_offline.yaml); speech is brief when it is at most six words, all of them acknowledgements
+stands in it whole and in order, and it does not guess (data/duplexmpe/judge_answer_offline.yaml); speech is
+brief when it is at most six words, all of them acknowledgements
 (data/duplexmpe/judge_brief_offline.yaml).
 
 Accuracy is conditional: its denominator is the T requests with any spoken response (response presence by the
