@@ -18,7 +18,7 @@ from workbench.construct.markup import parse
 from workbench.construct.speech import PROCESSING_VERSION, SpeechCache
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import content_key, read_json, sha256_of, write_text
-from workbench.parallel import pmap
+from workbench.parallel import WorkerDied, pmap
 
 AUDIO = "audio"
 INDEX = "build"
@@ -128,7 +128,8 @@ def build_turns(
         if error is None:
             turns[job.stream, job.cue] = turn
         elif isinstance(error, InputError):
-            problems.append(str(error))
+            where = f"{job.stream}, {job.cue}: " if isinstance(error, WorkerDied) else ""
+            problems.append(f"{where}{error}")
         else:
             raise error
         done(job)
