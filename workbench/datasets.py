@@ -52,6 +52,10 @@ class Dataset:
     cases: tuple[Case, ...]
     problems: tuple[str, ...] = field(default=())
 
+    def without_cases(self) -> Dataset:
+        """What a worker needs to find clips: jobs carry their own case, and may run in another folder."""
+        return Dataset(self.folder.resolve(), self.header, ())
+
     def clips(self, case: Case) -> dict[str, np.ndarray]:
         """The case's clips: cue id -> int16 (samples,) at 24 kHz.
 

@@ -20,7 +20,7 @@ from workbench.errors import InputError
 from workbench.files import write_atomically
 from workbench.progress import meter
 from workbench.runs import Run
-from workbench.scoring import CHANNELS, find_spans, identity_of, same_recording
+from workbench.scoring import CHANNELS, case_rows, find_spans, identity_of, same_recording
 from workbench.vad import VadSettings, spans_from_probabilities, speech_probabilities
 
 
@@ -51,19 +51,9 @@ def usual_settings() -> tuple[Setting, ...]:
 
 def measure_under(run: Run, setting: Setting, workers: int | None = None) -> pd.DataFrame:
     """The run's measurements under one setting."""
-    benchmark = benchmarks.get(run.meta.benchmark)
     spans = _spans(run, setting.vad, workers)
-    gap_s = benchmark.merge_gap_s if setting.merge_gap_s is None else setting.merge_gap_s
-    none, rows = np.empty((0, 2)), []
-    recorded = set(run.recorded())
-    for case_id, case in run.cases.items():
-        if case_id not in recorded:
-            rows += benchmark.unmeasured(case, "not_recorded")
-            continue
-        both = spans.get(case_id, {channel: none for channel in CHANNELS})
-        record = run.record(case_id)
-        rows += benchmark.measure(case, record, both["user"], both["agent"], merge_gap_s=gap_s)
-    return pd.DataFrame(rows)
+    gap_s = run.benchmark.merge_gap_s if setting.merge_gap_s is None else setting.merge_gap_s
+    return pd.DataFrame([row for case in run.cases.values() for row in case_rows(run, case, spans, merge_gap_s=gap_s)])
 
 
 def sensitivity(

@@ -21,6 +21,9 @@ LIMITS = {
 REASONS = {
     "not_recorded": "the case has not been recorded",
     "no_audio": "the recording of the case cannot be read",
+    "bad_record": "the record of the case cannot be read or is of another case",
+    "same_channels": "both channels of the recording hold the same signal",
+    "user_bleed": "the user is heard in the agent's channel",
     "not_played": "the turn was not played",
     "episode_ended": "the turn was not played before the episode ended",
     "outside": "the recording ends before this window begins",

@@ -35,6 +35,9 @@ REASONS = {
     "no_window": "the case has no scored window",
     "not_recorded": "the case has not been recorded",
     "no_audio": "the recording of the case cannot be read",
+    "bad_record": "the record of the case cannot be read or is of another case",
+    "same_channels": "both channels of the recording hold the same signal",
+    "user_bleed": "the user is heard in the agent's channel",
 }
 
 
