@@ -216,7 +216,7 @@ def run(
     if unfit:
         raise ProblemsFound(unfit)
     make = factory(agent, _settings(settings, numbers=False), chosen.moves)
-    plan = batch.Plan(loaded, make, out, clock, policy, concurrency, keep_errors, dask)
+    plan = batch.Plan(loaded, make, out.absolute(), clock, policy, concurrency, keep_errors, dask)
     outcome = batch.run(plan)
     speed = f", {outcome.audio_s / outcome.wall_s:.0f} times real time" if outcome.recorded and outcome.wall_s else ""
     print(

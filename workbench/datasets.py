@@ -52,10 +52,6 @@ class Dataset:
     cases: tuple[Case, ...]
     problems: tuple[str, ...] = field(default=())
 
-    def without_cases(self) -> Dataset:
-        """What a worker needs to find clips: jobs carry their own case, and may run in another folder."""
-        return Dataset(self.folder.resolve(), self.header, ())
-
     def clips(self, case: Case) -> dict[str, np.ndarray]:
         """The case's clips: cue id -> int16 (samples,) at 24 kHz.
 
@@ -183,7 +179,8 @@ def load(folder: Path) -> Dataset:
             f"(the first is {foreign[0]!r}); remove them."
         )
         cases = [case for case in cases if case.benchmark == header.benchmark]
-    return Dataset(folder, header, tuple(cases), tuple(problems))
+    # Workers may live in another folder.
+    return Dataset(folder.absolute(), header, tuple(cases), tuple(problems))
 
 
 def twins(cases: Iterable[Case]) -> list[str]:

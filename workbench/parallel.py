@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
+import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import Any, TypeVar
@@ -90,9 +93,27 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
 _END = object()
 
 
+def _attempt_there(job: bytes, folder: str) -> tuple[Any, Exception | None]:
+    """`_attempt` on a Dask worker, which may have been started in another folder than the command.
+
+    The job travels as bytes, since the scheduler would open it and need the user's modules too.
+    """
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        function, item = pickle.loads(job)
+    except ImportError as error:
+        return None, InputError(
+            f"A Dask worker on {socket.gethostname()} lacks the module {error.name!r}; install it there, or put it where "
+            f"that machine can read it, such as {folder}."
+        )
+    return _attempt(function, item)
+
+
 def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tuple[Any, Any, Any]]:
     try:
         from distributed import Client, as_completed
+        from distributed.protocol.pickle import dumps
     except ImportError:
         raise InputError("--dask needs the package `distributed`; install duplex-workbench[dask].") from None
     try:
@@ -102,7 +123,8 @@ def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tupl
             f"No Dask scheduler answers at {address} ({error}); start one with `dask scheduler`."
         ) from None
     with client:
-        futures = {client.submit(_attempt, function, item, pure=False): item for item in items}
+        here = os.getcwd()
+        futures = {client.submit(_attempt_there, dumps((function, item)), here, pure=False): item for item in items}
         for future in as_completed(list(futures)):
             error = future.exception()
             result, fault = (None, error) if error is not None else future.result()

@@ -155,7 +155,7 @@ def _detected(
     run: Run, todo: list[str], settings: VadSettings, workers: int | None, dask: str | None
 ) -> Iterator[tuple[str, dict[str, np.ndarray] | None, str]]:
     """(case, its spans, '') or (case, None, why not), as they are found: in threads here, or on Dask."""
-    folder = run.episodes.resolve()
+    folder = run.episodes.absolute()  # workers may live in another
     if dask:
         for (_, case_id, _), spans, error in pmap(_spans_of, [(folder, name, settings) for name in todo], dask=dask):
             yield case_id, spans, "" if error is None else str(error)

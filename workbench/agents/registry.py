@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -111,39 +110,20 @@ def factory(name: str, options: Mapping[str, Any] | None = None, planner: Planne
     else:
         raise InputError(f"There is no agent {name!r}; agents are {', '.join(AGENTS)}, or python:module:Class.")
     module_name, _, class_name = entry.target.partition(":")
-    own = name.startswith("python:")
-    made = _load(entry.target, os.getcwd()) if own else getattr(import_module(module_name), class_name)
+    if name.startswith("python:") and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
+    try:
+        made = getattr(import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"The agent {name!r} cannot be loaded: {error}. Give python:module:Class with a module that can be "
+            "imported from the current folder."
+        ) from None
     keywords = dict(entry.fixed)
     if entry.needs_plan:
         keywords["planner"] = planner
     _check_options(name, made, keywords, options)
-    return OwnClass(entry.target, os.getcwd(), options) if own else partial(made, **keywords, **options)
-
-
-@dataclass(frozen=True)
-class OwnClass:
-    """Makes agents of a user's own class. It travels by name: a worker in another folder is told where to look."""
-
-    target: str
-    folder: str
-    options: Mapping[str, Any]
-
-    def __call__(self) -> Agent:
-        return _load(self.target, self.folder)(**self.options)
-
-
-def _load(target: str, folder: str) -> Callable[..., Agent]:
-    """A user's class, from a module on the path or in `folder`, where the command was given."""
-    module_name, _, class_name = target.partition(":")
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # as `python -m` does; a console script does not
-    try:
-        return getattr(import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(
-            f"The agent 'python:{target}' cannot be loaded on {socket.gethostname()}: {error}. Give "
-            f"python:module:Class with a module that is installed there or lies in {folder}."
-        ) from None
+    return partial(made, **keywords, **options)
 
 
 def _check_options(name: str, made: Callable, fixed: Mapping[str, Any], options: Mapping[str, Any]) -> None:

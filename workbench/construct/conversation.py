@@ -124,7 +124,7 @@ def build_turns(
     """
     turns: dict[tuple[str, str], BuiltTurn] = {}
     problems: list[str] = []
-    jobs = [replace(job, folder=job.folder.resolve()) for job in jobs]  # workers may live in another folder
+    jobs = [replace(job, folder=job.folder.absolute()) for job in jobs]  # workers may live in another folder
     for job, turn, error in pmap(build_turn, jobs, workers=workers, dask=dask):
         if error is None:
             turns[job.stream, job.cue] = turn

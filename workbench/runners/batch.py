@@ -192,8 +192,8 @@ def _count(outcome: Outcome, failed: Failure | None, audio_s: float) -> str:
 
 def _run_virtual(plan: Plan, todo: list[Case], outcome: Outcome) -> None:
     # Workers get the dataset without its cases: each job carries the one it needs.
-    bare, folder = plan.dataset.without_cases(), (plan.out / "episodes").resolve()
-    jobs = [_Job(case, bare, plan.factory, folder, plan.policy) for case in todo]
+    bare = Dataset(plan.dataset.folder, plan.dataset.header, ())
+    jobs = [_Job(case, bare, plan.factory, plan.out / "episodes", plan.policy) for case in todo]
     with meter("running", len(jobs)) as progress:
         workers = plan.concurrency or cores()
         for job, done, error in pmap(_virtual_case, jobs, workers=workers, dask=plan.dask):
