@@ -55,6 +55,9 @@ WORDS = {PASS: "pass", FAIL: "fail", UNDECIDED: "unmeasurable", NOT_ELIGIBLE: "n
 REASONS = {
     "not_recorded": "the case has not been recorded",
     "no_audio": "the recording of the case cannot be read",
+    "bad_record": "the record of the case cannot be read or is of another case",
+    "same_channels": "both channels of the recording hold the same signal",
+    "user_bleed": "the user is heard in the agent's channel",
     "no_transcript": "the agent gives no text of what it says",
 }
 """Reason codes of every benchmark, in words; a benchmark adds its own."""

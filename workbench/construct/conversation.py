@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,8 @@ def build_turns(
     """
     turns: dict[tuple[str, str], BuiltTurn] = {}
     problems: list[str] = []
-    for job, turn, error in pmap(build_turn, list(jobs), workers=workers, dask=dask):
+    jobs = [replace(job, folder=job.folder.absolute()) for job in jobs]  # workers may live in another folder
+    for job, turn, error in pmap(build_turn, jobs, workers=workers, dask=dask):
         if error is None:
             turns[job.stream, job.cue] = turn
         elif isinstance(error, InputError):
