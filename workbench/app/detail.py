@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench import benchmarks, episodes
+import pandas as pd
+
+from workbench import contract, episodes
 from workbench.app.judged import Opinion, opinions
 from workbench.app.store import Key, Store, whole_key
-from workbench.benchmarks.base import Step
+from workbench.contract import Benchmark, Step
+from workbench.deciding import Decider
 from workbench.errors import InputError
 from workbench.pictures.lanes import Lane, read
 from workbench.scoring import CHANNELS
@@ -45,7 +48,7 @@ def load_detail(store: Store, key: Key) -> Detail:
     _, case_id, event, metric = key
     benchmark = None
     try:
-        benchmark = benchmarks.get(run.benchmark)
+        benchmark = contract.get(run.benchmark)
         out.case = run.case(case_id)
     except InputError as error:
         out.missing.append(str(error))
@@ -61,12 +64,11 @@ def load_detail(store: Store, key: Key) -> Detail:
     return out
 
 
-def _add_rules(out: Detail, benchmark: Any) -> None:
+def _add_rules(out: Detail, benchmark: Benchmark) -> None:
     """Where the row flips, at the run's own thresholds, and the steps by which it counts."""
     row = out.measurement | {"reason": out.measurement.get("code")}
-    limits = dict(benchmark.defaults) | dict(out.score.get("thresholds") or {})
-    found = benchmark.decider.flip(row, limits)
-    out.flip = None if found is None else str(found)
+    [flip] = Decider(benchmark, pd.DataFrame([row])).flips(out.limits)
+    out.flip = None if flip is None else str(flip)
     out.steps = benchmark.steps(row) if benchmark.steps else []
 
 

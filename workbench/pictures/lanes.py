@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from workbench import episodes
 from workbench.cases import RATE_HZ, Case, Cue
+from workbench.contract import Benchmark, Mark
 from workbench.episodes import EpisodeRecord, Piece
 from workbench.errors import InputError
 from workbench.files import read_json
 from workbench.pictures import peaks
 from workbench.pictures.texts import plain
 from workbench.pictures.theme import Theme
-from workbench.runs import Run
-from workbench.scoring import CHANNELS, MEASUREMENTS, SCORE, VERDICTS, identity_of, same_recording
+from workbench.runs import JUDGED, MEASUREMENTS, SCORE, VERDICTS, Run
+from workbench.scoring import CHANNELS, identity_of, same_recording
 from workbench.spans import merge
 from workbench.version import SCORER
 
@@ -33,21 +34,13 @@ VAD_STRIP, UTTERANCE_STRIP = (-1.17, -1.05), (-1.33, -1.21)
 """Below a waveform, which lies in [-1, 1]."""
 
 
-@dataclass(frozen=True)
-class Mark:
-    kind: Literal["window", "onset", "offset", "limit"]
-    start_s: float
-    words: str
-    end_s: float | None = None
-
-
 @dataclass
 class Lane:
     """One recording with what is known of it; what is missing is said in `missing`.
 
     measurement : the row that is shown, with its verdict; {} where nothing was scored. spans, utterances :
-    channel -> float (n, 2). windows : the record's own, by name. speakers : cue -> who speaks. score : what
-    score.json says.
+    channel -> float (n, 2). windows : the record's own, by name. speakers : cue -> who speaks. limits : the
+    thresholds in force.
     """
 
     case: Case | None = None
@@ -59,7 +52,7 @@ class Lane:
     utterances: dict[str, np.ndarray] = field(default_factory=dict)
     windows: dict[str, tuple[float, float]] = field(default_factory=dict)
     speakers: Mapping[str, str] = field(default_factory=dict)
-    score: dict[str, Any] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
     @property
@@ -93,10 +86,13 @@ class Lane:
 L = TypeVar("L", bound=Lane)
 
 
-def read(lane: L, folder: Path, case_id: str, benchmark: Any, event: Any = None, metric: Any = None) -> L:
+def read(
+    lane: L, folder: Path, case_id: str, benchmark: Benchmark | None, event: Any = None, metric: str | None = None
+) -> L:
     """Fill a lane, whose `case` may be given, from the run in `folder`. Never raises for what is wrong with a run.
 
-    event, metric : which row of a case that has several; the first that fits where None.
+    benchmark : None where it is not known here, so that there is nothing but the recording. event, metric : which
+    row of a case that has several; the first that fits where None.
     """
     run = Run(folder, None, {})  # only its paths are used: reading every case would cost seconds
     path = episodes.record_path(run.episodes, case_id)
@@ -117,59 +113,43 @@ def read(lane: L, folder: Path, case_id: str, benchmark: Any, event: Any = None,
             lane.missing.append(str(error))
     elif lane.record is not None:
         lane.missing.append("There is no audio of this case, so there is nothing to draw or to play.")
-    try:
-        lane.score = read_json(run.scores / SCORE)
-        if lane.score.get("scorer") != SCORER:
-            raise ValueError
-        for name in (MEASUREMENTS, VERDICTS):
-            frame = pd.read_parquet(run.scores / name, filters=[("case", "==", case_id)])
-            for key, value in (("event", event), ("metric", metric)):
-                frame = frame[frame[key] == value] if value is not None and key in frame else frame
-            # Both tables have a reason: the code of the measurement, the sentence of the verdict.
-            lane.measurement |= next(iter(frame.rename(columns={"reason": "code"} if name == MEASUREMENTS else {})
-                                          .to_dict("records")), {})  # fmt: skip
-        lane.marks = _marks(lane.measurement)
-    except (InputError, OSError, ValueError, KeyError):
-        lane.missing.append("The run has not been scored, so there is no verdict and no window to show.")
-    try:
-        kept = run.spans / f"{Path(lane.score['vad']['key']).name}.parquet"
-        frame, now = pd.read_parquet(kept, filters=[("case", "==", case_id)]), identity_of(run, case_id)
-        lane.spans = {row.channel: np.array([list(pair) for pair in row.spans], float).reshape(-1, 2)
-                      for row in frame.itertuples() if same_recording(row.identity, now)}  # fmt: skip
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
-        lane.spans = {}
-    if not lane.spans:
-        lane.missing.append("No speech spans are kept for this case: `workbench score` finds them.")
     if benchmark is not None:
-        lane.utterances = {name: merge(spans, benchmark.merge_gap_s) for name, spans in lane.spans.items()}
+        _read_scores(lane, run, case_id, benchmark, event, metric)
     return lane
 
 
-def _marks(row: Mapping[str, Any]) -> list[Mark]:
-    """Interim."""
-
-    def number(name: str) -> float | None:
-        value = row.get(name)
-        return None if value is None or isinstance(value, str) or pd.isna(value) else float(value)
-
-    w0, w1 = number("w0_s"), number("w1_s")
-    if w0 is None or w1 is None:
-        return []
-    out = [Mark("window", w0, "scored window", w1)]
-    for names, what in (
-        (("genuine_s", "onset_s", "latency_s"), "onset"),
-        (("off_s", "offset_s", "release_s"), "offset"),
-    ):
-        value = next((number(name) for name in names if name in row), None)
-        if value is not None:
-            out.append(Mark(what, w0 + value, f"{what} {value * 1000:+.0f} ms"))
-    name, value = row.get("limit"), number("limit_value")
-    if isinstance(name, str) and value is not None and name not in ("brief_s", "backchannel_max_s"):
-        if name.endswith("_ms"):
-            out.append(Mark("limit", w0 + value / 1000, f"limit {value:g} ms"))
-        elif name.endswith("_s"):
-            out.append(Mark("limit", w0 + value, f"limit {value:g} s"))
-    return out
+def _read_scores(lane: Lane, run: Run, case_id: str, benchmark: Benchmark, event: Any, metric: str | None) -> None:
+    this, vad = [("case", "==", case_id)], ""
+    if benchmark.speakers and lane.case is not None:
+        lane.speakers = benchmark.speakers(lane.case)
+    try:
+        score = read_json(run.scores / SCORE)
+        if score["scorer"] != SCORER:
+            raise ValueError
+        for name in (MEASUREMENTS, JUDGED, VERDICTS):
+            if name == JUDGED and not (run.scores / name).exists():
+                continue
+            frame = pd.read_parquet(run.scores / name, filters=this)
+            for key, value in (("event", event), ("metric", metric)):
+                frame = frame[frame[key] == value] if value is not None and key in frame else frame
+            # Both tables have a reason: the code of the measurement, the sentence of the verdict.
+            frame = frame.rename(columns={"reason": "code"} if name == MEASUREMENTS else {})
+            lane.measurement |= next(iter(frame.to_dict("records")), {})
+        vad = str(score["vad"]["key"])
+        lane.limits = {name: score["thresholds"].get(name, usual) for name, usual in benchmark.limits().items()}
+        lane.marks = benchmark.marks(lane.measurement)
+    except (InputError, OSError, ValueError, KeyError):
+        lane.missing.append("The run has not been scored, so there is no verdict and no window to show.")
+    try:
+        frame = pd.read_parquet(run.spans / f"{Path(vad).name}.parquet", filters=this)
+        now = identity_of(run, case_id)
+        lane.spans = {row.channel: np.array([list(pair) for pair in row.spans], float).reshape(-1, 2)
+                      for row in frame.itertuples() if same_recording(row.identity, now)}  # fmt: skip
+    except (OSError, ValueError, AttributeError):
+        lane.spans = {}
+    if not lane.spans:
+        lane.missing.append("No speech spans are kept for this case: `workbench score` finds them.")
+    lane.utterances = {name: merge(spans, benchmark.merge_gap_s) for name, spans in lane.spans.items()}
 
 
 # -- columns -----------------------------------------------------------------------------------------

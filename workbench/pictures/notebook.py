@@ -66,7 +66,7 @@ def listen(
         raise InputError(f"There is no kind of audio {audio!r}; give one of {', '.join(peaks.FORMATS)}.")
     run.record(case_id)
     lane = lanes.read(Lane(case=run.cases[case_id]), run.folder, case_id, run.benchmark, event, metric)
-    if event is not None and lane.score and not lane.measurement:
+    if event is not None and lane.limits and not lane.measurement:
         raise InputError(f"The case {case_id} has no event {event!r} in {run.folder}.")
     first, last = max(0.0, start_s), min(lane.duration_s, lane.duration_s if end_s is None else end_s)
     if last <= first:
