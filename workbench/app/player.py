@@ -1,4 +1,4 @@
-"""The player of the Case view and of Compare: one component, with one script shared with exported pages and notebooks."""
+"""The player of the Case view and of Compare; its script is shared with exported pages and notebooks."""
 
 from __future__ import annotations
 

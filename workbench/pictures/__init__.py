@@ -6,7 +6,7 @@ Each is a plain function from a frame to a Bokeh figure and takes `theme` (see `
 - `latency_distributions`: signed latencies with their limits.
 - `sweep_heatmap`, `threshold_curves`, `tau_histogram`, `slope_chart`: threshold sweeps.
 
-Recordings: `recording.Picture` (interactive), `standalone` (pages), `notebook.listen`; what they draw is a `lanes.Lane`.
+Recordings: `recording.Picture` (interactive), `standalone` (pages), `notebook.listen`; each draws a `lanes.Lane`.
 """
 
 from workbench.pictures.rates import counted, gap_bars, latency_distributions, rate_heatmap, rates_with_intervals

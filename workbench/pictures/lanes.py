@@ -278,8 +278,9 @@ def items(lane: Lane) -> list[tuple[float, float, str]]:
 
 def said(lane: Lane, theme: Theme) -> Columns:
     return _columns("left right text what colour", (
-        (first, max(last + 0.4, first + 0.6), plain(text, 600), f"agent text, arrived {first:.2f} s: {plain(text, 600)}",
-         theme.agent) for first, last, text in items(lane)
+        (first, max(last + 0.4, first + 0.6), plain(text, 600), f"arrived {first:.2f} s: {plain(text, 600)}",
+         theme.agent)
+        for first, last, text in items(lane)
     ))  # fmt: skip
 
 

@@ -78,8 +78,8 @@ def listen(
     verdict = f"<br>{expected}<b>{esc(row['verdict'])}</b>, {esc(row['reason'])}" if row else ""
     # Model text may hold dollar signs: the two classes keep MathJax (of Jupyter and of nbconvert) away.
     return Listening(
-        f'<div class="tex2jax_ignore mathjax_ignore" style="{escape(variables(theme))} max-width: 1040px; padding: 8px; '
-        f'color: var(--wb-ink); background: var(--wb-raised)"><style>{standalone.style()}</style>'
+        f'<div class="tex2jax_ignore mathjax_ignore" style="{escape(variables(theme))} max-width: 1040px; '
+        f'padding: 8px; color: var(--wb-ink); background: var(--wb-raised)"><style>{standalone.style()}</style>'
         f"<p><b>{esc(run.name)}</b> {esc(case_id)}{verdict}</p>"
         f"{standalone.block(lane, first, last, inline=inline)}"
         f'{"".join(f"<p>{esc(note)}</p>" for note in lane.missing)}{_words(lane)}</div>'

@@ -45,19 +45,19 @@ def _hover(made: figure, renderers: Any, **tips: str) -> None:
 
 
 def rates_with_intervals(
-    frame: pd.DataFrame, by: str, *, value: str = "rate", name: str = "pass rate", order: Sequence[str] = (),
+    frame: pd.DataFrame, by: str, *, value: str = "rate", title: str | None = None, order: Sequence[str] = (),
     labels: Mapping[str, str] | None = None, horizontal: bool = False, theme: Theme = LIGHT,
 ) -> figure:  # fmt: skip
     """Rates of one or several runs as points with 95 % intervals, one place a category.
 
-    frame : a table of rates with a column `by`; `order` and `labels` say how its values are placed
-    and called. A category that was not measured is named so.
+    frame : a table of rates with a column `by`; `order` and `labels` say which of its values are shown, and
+    how they are called. A category that was not measured is named so.
     """
     words = by.replace("_", " ")
-    title = f"{name} by {words}: share of measured cases that pass, with 95 % intervals ({counted(frame)})"
+    title = title or f"Share of measured cases that pass by {words}, with 95 % intervals ({counted(frame)})"
     if frame.empty or not frame["measured"].sum():
         return empty(title, "Nothing was measured.", theme)
-    frame = frame.assign(run=frame.get("run", name))
+    frame = frame.assign(run=frame.get("run", ""))
     known = frame[by].astype(str).unique().tolist()
     names = {item: (labels or {}).get(item, item) for item in _placed(order, known)}
     runs = frame["run"].unique().tolist()
@@ -69,7 +69,7 @@ def rates_with_intervals(
     else:
         made = new_figure(theme, title=title, x_range=places, y_range=(-0.02, 1.04), height=340)
     along, across = (made.xaxis, made.ygrid) if horizontal else (made.yaxis, made.xgrid)
-    along.formatter.use_scientific, along.axis_label, across.grid_line_color = False, f"{name} (share passed)", None
+    along.formatter.use_scientific, along.axis_label, across.grid_line_color = False, "share passed", None
     absent = {"text_color": theme.muted, "text_font_size": "11px", "text_font": {"value": FONT},
               "text_baseline": "middle", "angle": 0.0 if horizontal else np.pi / 2}  # fmt: skip
     for index, run in enumerate(runs):
@@ -87,15 +87,15 @@ def rates_with_intervals(
             made.segment(x0=at, x1=at, y0="low", y1="high", line_width=2, **common)
             dots = made.scatter(x=at, y="value", **marks, **common)
             made.text(x=at, y=0.01, text="absent", **absent, source=source)
-        _hover(made, dots, run="@run", **{words: "@place", name: "@shown", "passed / measured": "@passed / @measured",
+        _hover(made, dots, run="@run", **{words: "@place", "rate": "@shown", "passed / measured": "@passed / @measured",
                                           "95 % interval": "@interval"})  # fmt: skip
     legend_above(made, theme, len(runs) > 1)
     return made
 
 
 def _placed(order: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Values in the wanted order, then those that it does not name."""
-    return [item for item in order if item in known] + [item for item in known if item not in set(order)]
+    """The values that are there, in the wanted order."""
+    return [item for item in order or known if item in known]
 
 
 def _points(part: pd.DataFrame, by: str, names: Mapping[str, str], value: str) -> dict[str, list]:
@@ -161,7 +161,9 @@ class HeatMap:
         self.source = ColumnDataSource({name: [] for name in columns})
         self.x, self.y = FactorRange(factors=[], group_padding=0.5, range_padding=0.02), FactorRange(factors=[])
         self.mapper = LinearColorMapper(palette=list(HEAT), low=0, high=1, nan_color=theme.missing)
-        self.figure = made = new_figure(theme, x_range=self.x, y_range=self.y, tools="", toolbar_location=None, title=" ")
+        self.figure = made = new_figure(
+            theme, x_range=self.x, y_range=self.y, tools="", toolbar_location=None, title=" "
+        )
         made.grid.visible = False
         cells = made.rect("x", "y", 0.98, 0.94, source=self.source, line_color="edge", line_width="width",
                           fill_color={"field": "value", "transform": self.mapper}, hatch_pattern="hatch",

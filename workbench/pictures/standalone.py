@@ -29,6 +29,7 @@ _WAVE, _TOP, _LANE = 62, 14, 86
 """Height of a waveform, where the first begins, and from one to the next."""
 
 _COLUMNS = 640
+_STEPS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60)
 
 
 def style() -> str:
@@ -53,12 +54,9 @@ def picture(lane: Lane, first_s: float = 0.0, last_s: float | None = None, momen
     """The SVG of [first_s, last_s]. moments : (seconds, text) that people marked."""
     last_s = lane.duration_s if last_s is None else last_s
     bottom, shapes, labels = _HEIGHT - _AXIS, [], []
-    for left, right, name, alpha in zip(
-        *(lanes.windows(lane)[each] for each in ("left", "right", "name", "alpha")), strict=True
-    ):
-        what = "scored window" if alpha > 0.1 else name
-        shapes.append(f'<rect class="wb-{"window" if alpha > 0.1 else "other"}" x="{left:.4f}" y="0" height="{bottom}" '
-                      f'width="{right - left:.4f}"><title>{esc(what)}, {left:.3f} to {right:.3f} s</title></rect>')  # fmt: skip
+    for left, right, name, alpha, *_ in zip(*lanes.windows(lane).values(), strict=True):
+        kind, what = ("window", "scored window") if alpha > 0.1 else ("other", name)
+        shapes.append(_box(kind, left, right, 0, bottom, f"{what}, {left:.3f} to {right:.3f} s"))
     for number, channel in enumerate(CHANNELS):
         top = _TOP + number * _LANE
         labels.append(f'<text x="4" y="{top + _WAVE / 2 + 4}">{channel}</text>')
@@ -67,34 +65,37 @@ def picture(lane: Lane, first_s: float = 0.0, last_s: float | None = None, momen
             path = _wave(lane.recording.columns(number, first_s, last_s, _COLUMNS), middle, scale)
             shapes.append(f'<path class="wb-wave wb-{channel}" data-channel="{number}" data-middle="{middle}" '
                           f'data-scale="{scale:.3f}" d="{path}"/>')  # fmt: skip
-        found = lanes.boxes(lane, channel, LIGHT)
-        for left, right, above, what in zip(*(found[each] for each in ("left", "right", "top", "what")), strict=True):
+        for left, right, _, above, _, what in zip(*lanes.boxes(lane, channel, LIGHT).values(), strict=True):
             vad = above == lanes.VAD_STRIP[1]
             if right > first_s and left < last_s:
-                shapes.append(f'<rect class="wb-{"vad" if vad else channel}" x="{left:.4f}" width="{right - left:.4f}" '
-                              f'y="{top + _WAVE + (3 if vad else 10)}" height="5"><title>{esc(what)}</title></rect>')  # fmt: skip
+                shapes.append(_box("vad" if vad else channel, left, right, top + _WAVE + (3 if vad else 10), 5, what))
     shapes += [_line(at, "cue", bottom) for at in lanes.cue_bounds(lane)]
     marks = [(mark.start_s, mark.words, "limit" if mark.kind == "limit" else "ink", 11)
              for mark in sorted(lane.marks, key=lambda mark: mark.start_s) if mark.kind != "window"]  # fmt: skip
     marks += [(at, text, "moment", bottom - 4) for at, text in moments]
     for number, (at, text, kind, y) in enumerate(marks):
+        x, y = _x(at, first_s, last_s), y + (14 * (number % 3) if y == 11 else 0)
+        side, by = ("end", -5) if x > _LEFT + _WIDTH - 7 * len(text) else ("start", 5)
+        there = "" if first_s <= at <= last_s else ' visibility="hidden"'
         shapes.append(_line(at, kind, bottom))
-        right, y = _x(at, first_s, last_s) > _LEFT + _WIDTH - 7 * len(text), y + (14 * (number % 3) if y == 11 else 0)
-        there = 'visibility="hidden" ' if not first_s <= at <= last_s else ""
-        labels.append(f'<text class="wb-at wb-{kind}" data-t="{at:.4f}" x="{_x(at, first_s, last_s) + (-5 if right else 5):.1f}" '
-                      f'{there}y="{y}" text-anchor="{"end" if right else "start"}">{esc(text)}</text>')  # fmt: skip
-    step = next(
-        (step for step in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60) if (last_s - first_s) / step <= 14), 120
-    )
+        labels.append(f'<text class="wb-at wb-{kind}" data-t="{at:.4f}" x="{x + by:.1f}" y="{y}" text-anchor="{side}"'
+                      f"{there}>{esc(text)}</text>")  # fmt: skip
+    step = next((step for step in _STEPS if (last_s - first_s) / step <= 14), 120)
     for at in np.arange(np.ceil(first_s / step - 1e-9), np.floor(last_s / step + 1e-9) + 1) * step:
         x = min(_x(at, first_s, last_s), _LEFT + _WIDTH - 12)
         labels.append(f'<text class="wb-tick" x="{x:.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{at:g} s</text>')
+    seen = f'viewBox="{first_s:.4f} 0 {last_s - first_s:.4f} {_HEIGHT}" preserveAspectRatio="none"'
+    about = f"user and agent with speech spans from {first_s:.1f} to {last_s:.1f} s"
     return (
-        f'<svg class="wb-picture" viewBox="0 0 {_LEFT + _WIDTH + 6} {_HEIGHT}" role="img" aria-label="user and agent '
-        f'with speech spans from {first_s:.1f} to {last_s:.1f} s"><svg class="wb-inside" x="{_LEFT}" y="0" width="{_WIDTH}" '
-        f'height="{_HEIGHT}" viewBox="{first_s:.4f} 0 {last_s - first_s:.4f} {_HEIGHT}" preserveAspectRatio="none">'
-        f'{"".join(shapes)}<line class="wb-head" x1="{first_s}" x2="{first_s}" y1="0" y2="{bottom}"/></svg>{"".join(labels)}</svg>'
-    )  # fmt: skip
+        f'<svg class="wb-picture" viewBox="0 0 {_LEFT + _WIDTH + 6} {_HEIGHT}" role="img" aria-label="{about}">'
+        f'<svg class="wb-inside" x="{_LEFT}" y="0" width="{_WIDTH}" height="{_HEIGHT}" {seen}>{"".join(shapes)}'
+        f"{_line(first_s, 'head', bottom)}</svg>{''.join(labels)}</svg>"
+    )
+
+
+def _box(kind: str, left: float, right: float, y: float, height: float, title: str) -> str:
+    return (f'<rect class="wb-{kind}" x="{left:.4f}" y="{y}" width="{right - left:.4f}" height="{height}">'
+            f"<title>{esc(title)}</title></rect>")  # fmt: skip
 
 
 def _x(at: float, first_s: float, last_s: float) -> float:
@@ -114,15 +115,15 @@ def _wave(columns: Mapping[str, np.ndarray], middle: float, scale: float) -> str
 
 
 def _minimap(lane: Lane, first_s: float, last_s: float) -> str:
-    paths = "" if lane.recording is None else "".join(
-        f'<path class="wb-{channel}" d="{_wave(lane.recording.columns(at, first_s, last_s, 250), 9 + 18 * at, 9 * lane.gain(channel))}"/>'
-        for at, channel in enumerate(CHANNELS)
-    )  # fmt: skip
+    seen, long = f'viewBox="{first_s:.4f} 0 {last_s - first_s:.4f} 36"', f"{last_s - first_s:.4f}"
+    paths = ""
+    for at, channel in enumerate(CHANNELS if lane.recording is not None else ()):
+        columns = lane.recording.columns(at, first_s, last_s, 250)
+        paths += f'<path class="wb-{channel}" d="{_wave(columns, 9 + 18 * at, 9 * lane.gain(channel))}"/>'
     return (
-        f'<svg class="wb-map" viewBox="{first_s:.4f} 0 {last_s - first_s:.4f} 36" preserveAspectRatio="none" aria-hidden="true">'
-        f'{paths}<rect class="wb-seen" x="{first_s}" y="0" width="{last_s - first_s:.4f}" height="36"/>'
-        f'<line class="wb-head" x1="{first_s}" x2="{first_s}" y1="0" y2="36"/></svg>'
-    )  # fmt: skip
+        f'<svg class="wb-map" {seen} preserveAspectRatio="none" aria-hidden="true">{paths}'
+        f'<rect class="wb-seen" x="{first_s}" y="0" width="{long}" height="36"/>{_line(first_s, "head", 36)}</svg>'
+    )
 
 
 def block(
@@ -163,7 +164,11 @@ def _peaks(recording: Recording, channel: int, first_s: float, last_s: float) ->
 
 def as_json(value: Any) -> str:
     """JSON that can stand in a script element."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return for_script(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+
+
+def for_script(text: str) -> str:
+    """JSON text in which nothing can end the script element that it stands in."""
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

@@ -49,10 +49,11 @@ class SweepMaps(HeatMap):
         crowded, cells = len(names) * len(xs) > _MOST_TEXT, []
         for at, row, column in np.ndindex(values.shape):
             number, a, b = float(values[at, row, column]), xs[column], ys[row]
-            now, default = (np.isclose([a, b], [of[x], of[y]], rtol=0, atol=1e-9).all() for of in (here, usual))
+            now, default = (abs(a - of[x]) < 1e-9 and abs(b - of[y]) < 1e-9 for of in (here, usual))
             edge = self.theme.limit if now else self.theme.ink if default else self.theme.paper
-            cells.append(((names[at], f"{a:g}"), f"{b:g}", number, "" if crowded else percent(number),
-                          f"{names[at]}, {x} {a:g}, {y} {b:g}: {percent(number)} %", edge, 2.5 if now else 1.2))  # fmt: skip
+            about = f"{names[at]}, {x} {a:g}, {y} {b:g}: {percent(number)} %"
+            text, width = "" if crowded else percent(number), 2.5 if now else 1.2
+            cells.append(((names[at], f"{a:g}"), f"{b:g}", number, text, about, edge, width))
         self.fill(
             [(name, f"{value:g}") for name in names for value in xs], [f"{value:g}" for value in ys[::-1]], cells,
             title=f"{score} by {x} and {y}, in percent; others as set (red: now, thin: default)", axes=(x, y),
