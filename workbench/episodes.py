@@ -7,6 +7,7 @@ positions are samples at 24 kHz.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,6 +52,20 @@ class Piece(Record):
     item: str = ""
 
 
+LATE_S = 0.100
+"""A frame that left later than this puts the times around it in doubt. Ours: half the shortest latency limit."""
+
+
+class Stall(Record):
+    """A stretch in which frames left more than `LATE_S` late, and whose doing it was."""
+
+    start_s: float = Field(description="when its first frame was due")
+    end_s: float = Field(description="when its last frame left")
+    late_s: float = Field(description="the worst lateness in it")
+    by: str = Field(default="", description="who held the process up; '' when nobody in it did: the machine was busy")
+    own: bool = Field(default=False, description="it was the agent's own call that did not come back")
+
+
 class Sends(Record):
     """Every frame sent: `late_s` is how far behind its deadline it left (zeros on a virtual clock).
 
@@ -61,6 +76,7 @@ class Sends(Record):
     frame_samples: int
     frames: int
     late_s: tuple[float, ...] = Field(default=(), description="one value a frame; empty on a virtual clock")
+    stalls: tuple[Stall, ...] = ()
 
 
 class Delivery(Record):
@@ -86,6 +102,7 @@ class Failure(Record):
 
     kind: str
     message: str
+    times: int = Field(default=1, description="how often in a row: a case that kills its process twice is left alone")
 
 
 class EpisodeRecord(Record):
@@ -123,6 +140,26 @@ class EpisodeRecord(Record):
 
     def cue(self, cue_id: str) -> PlayedCue | None:
         return next((cue for cue in self.cues if cue.id == cue_id), None)
+
+
+def unusable(record: EpisodeRecord, start_s: float = 0.0, end_s: float = math.inf) -> str | None:
+    """Why nothing may be measured between two times of a recording; None when it may. Every benchmark asks.
+
+    The agent failed, or frames left more than `LATE_S` late and it was not the agent's own call that kept
+    them: what the agent did then, it did on another clock than the recording's.
+    """
+    if record.status == "error":
+        return f"error: {record.error.kind}"
+    sends, frame_s = record.sends, record.sends.frame_samples / RATE_HZ
+    for index, late_s in enumerate(sends.late_s):
+        due_s = (index + 1) * frame_s
+        if late_s > LATE_S and due_s <= end_s and due_s + late_s >= start_s:
+            stalls = [stall for stall in sends.stalls if stall.start_s - frame_s / 2 <= due_s <= stall.end_s]
+            if not any(stall.own for stall in stalls):
+                return (
+                    f"late frames: {stalls[0].by if stalls and stalls[0].by else 'the machine'} held up the recording"
+                )
+    return None
 
 
 def stereo_path(folder: Path, case_id: str) -> Path:

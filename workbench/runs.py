@@ -213,9 +213,14 @@ def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
             f"{run.folder} was scored by version {score.get('scorer')!r} of the scorer and this is {SCORER!r}; {again}"
         )
     measurements, verdicts = read_rows(run.scores / MEASUREMENTS), read_rows(run.scores / VERDICTS)
-    if (run.scores / JUDGED).exists():
-        measurements = measurements.merge(read_rows(run.scores / JUDGED), on=list(KEYS), how="left")
-    return measurements, verdicts, score
+    return with_judgements(run, measurements), verdicts, score
+
+
+def with_judgements(run: Run, measurements: pd.DataFrame) -> pd.DataFrame:
+    """Measurements of a run with the columns that judges gave its rows, where rules take some."""
+    if not (run.scores / JUDGED).exists():
+        return measurements
+    return measurements.merge(read_rows(run.scores / JUDGED), on=list(KEYS), how="left")
 
 
 def read_rows(path: Path) -> pd.DataFrame:

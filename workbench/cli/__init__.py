@@ -216,6 +216,9 @@ def run(
     )
     for reason, count in outcome.failed.most_common():
         err.print(f"- {count} cases failed: {reason}, such as: {outcome.words[reason]}", markup=False)
+    for culprit, count in outcome.stalls.most_common(3):
+        who = culprit or "the machine, busy with other work,"
+        err.print(f"- {who} held up {count} recordings: what it made late there is not measured.", markup=False)
     problems = [*loaded.problems, *outcome.problems]
     if problems:
         _complain(problems)
