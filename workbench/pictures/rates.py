@@ -39,9 +39,9 @@ def _fractions(frame: pd.DataFrame, *names: str) -> list[pd.Series]:
     return [pd.to_numeric(frame[name], errors="coerce").astype(float) for name in names]
 
 
-def _hover(made: figure, renderers: Any, **tips: str) -> None:
+def _hover(made: figure, renderer: Any, tips: Mapping[str, str]) -> None:
     tooltips = [(name.replace("_", " "), text) for name, text in tips.items()]
-    made.add_tools(HoverTool(renderers=[renderers], tooltips=tooltips))
+    made.add_tools(HoverTool(renderers=[renderer], tooltips=tooltips))
 
 
 def rates_with_intervals(
@@ -87,8 +87,8 @@ def rates_with_intervals(
             made.segment(x0=at, x1=at, y0="low", y1="high", line_width=2, **common)
             dots = made.scatter(x=at, y="value", **marks, **common)
             made.text(x=at, y=0.01, text="absent", **absent, source=source)
-        _hover(made, dots, run="@run", **{words: "@place", "rate": "@shown", "passed / measured": "@passed / @measured",
-                                          "95 % interval": "@interval"})  # fmt: skip
+        _hover(made, dots, {"run": "@run", words: "@place", "rate": "@shown", "95 % interval": "@interval",
+                            "passed / measured": "@passed / @measured"})  # fmt: skip
     legend_above(made, theme, len(runs) > 1)
     return made
 
@@ -145,8 +145,8 @@ def gap_bars(
         made.segment(x0="low", x1="high", y0=at, y1=at, line_color=theme.ink, line_width=2, source=source)
         made.scatter(x="value", y=at, marker=MARKERS[index % len(MARKERS)], size=7, fill_color=colour,
                      line_color=theme.ink, source=source)  # fmt: skip
-        _hover(made, bars, run="@run", **{by: "@place", "difference": "@shown",
-                                          "95 % interval": "@low{0.0} to @high{0.0}"})  # fmt: skip
+        _hover(made, bars, {"run": "@run", by: "@place", "difference": "@shown",
+                            "95 % interval": "@low{0.0} to @high{0.0}"})  # fmt: skip
     made.add_layout(Span(location=0, dimension="height", line_color=theme.muted, line_width=1))
     legend_above(made, theme, grouped and len(runs) > 1)
     return made
@@ -252,7 +252,7 @@ def latency_distributions(
                                    "verdict": part["verdict"].tolist()})  # fmt: skip
         dots = made.scatter(x="t", y="place", marker=MARKERS[index % len(MARKERS)], size=5, fill_color=colour,
                             fill_alpha=0.35, line_color=None, source=source, muted_alpha=0.03)  # fmt: skip
-        _hover(made, dots, case="@case", latency="@t s", verdict="@verdict")
+        _hover(made, dots, {"case": "@case", "latency": "@t s", "verdict": "@verdict"})
         quartiles = part.groupby(lane)["latency_s"].quantile([0.25, 0.5, 0.75]).unstack().round(4)
         boxes = ColumnDataSource({"place": quartiles.index.tolist()} | {
             name: quartiles[share].tolist() if len(quartiles) else []
