@@ -223,13 +223,14 @@ class BuildOptions:
     """How a dataset is to be built.
 
     limit : at most so many cases, chosen so that every cell comes first. scripts : a folder of
-    scripts that replaces the shipped ones. engine : spec of the speech engine.
+    scripts that replaces the shipped ones. engine : spec of the speech engine; without one, Kokoro for a
+    full build where it is installed, else hibari.
     """
 
     out: Path
     audio: bool = True
     limit: int | None = None
-    engine: str = "hibari"
+    engine: str | None = None
     scripts: Path | None = None
     workers: int | None = None
     dask: str | None = None

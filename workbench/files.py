@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import platformdirs
+
 from workbench.errors import InputError
 
 
@@ -27,8 +29,10 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         write(part)
         os.chmod(part, 0o644)
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, name):
+            error.filename = str(path)  # a full disk names none, and nobody knows the temporary one
         raise
 
 
@@ -72,3 +76,9 @@ def content_key(*parts: object, length: int = 24) -> str:
     """A short, stable name for content: the SHA-256 of the parts as canonical JSON."""
     text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def cache_root() -> Path:
+    """`$WORKBENCH_CACHE`, else the user's cache folder."""
+    named = os.environ.get("WORKBENCH_CACHE")
+    return Path(named).expanduser() if named else platformdirs.user_cache_path("duplex-workbench", appauthor=False)

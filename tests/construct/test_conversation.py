@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from workbench import audio, datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval.authoring import author_scripts
 from workbench.benchmarks.ifeval.build import build
 from workbench.construct import conversation
 from workbench.construct.assemble import JOIN_S, assemble
 from workbench.construct.conversation import TurnJob, build_turns
 from workbench.construct.markup import parse
+from workbench.contract import BuildOptions
 from workbench.errors import ProblemsFound
 
 RATE_HZ = 24_000

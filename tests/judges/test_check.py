@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from chat_loopback import Say, answer, is_conflict
 from judge_runs import make_case, make_run
+from workbench.judges.pas import JUDGE
 
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.check import check_judge
-from workbench.judges.pas import JUDGE
 from workbench.judges.probes import attacks, fillers
 
 

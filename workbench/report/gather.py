@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from workbench.analysis.compare import built_apart
 from workbench.contract import KEYS, Benchmark, Section
 from workbench.errors import InputError
 from workbench.files import write_atomically
@@ -109,6 +110,7 @@ def gather(folders: Sequence[Path]) -> Gathered:
         joined.append(cases)
         scores.append(score)
     warnings += _settings_differ(names, scores, runs)
+    warnings += built_apart({name: run.fingerprint for name, run in zip(names, runs, strict=True)})
     cases = stack(joined)
     return Gathered(
         benchmark, names, tuple(runs), tuple(scores), {table: stack(frames) for table, frames in parts.items()}, cases,
@@ -154,7 +156,7 @@ def join(measurements: pd.DataFrame, verdicts: pd.DataFrame, run: Run) -> pd.Dat
 def _same_dataset(runs: Sequence[Run]) -> None:
     first = runs[0]
     for other in runs[1:]:
-        if other.meta.benchmark != first.meta.benchmark or other.fingerprint != first.fingerprint:
+        if other.meta.benchmark != first.meta.benchmark or other.content != first.content:
             one, two = (f"{run.meta.benchmark} with {len(run.cases)} cases, fingerprint {run.fingerprint[:12]}"
                         for run in (first, other))  # fmt: skip
             raise InputError(

@@ -11,7 +11,6 @@ import asyncio
 import datetime as dt
 import gc
 import platform
-import shutil
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterator
@@ -22,7 +21,7 @@ from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from workbench import datasets, episodes
+from workbench import episodes
 from workbench.agents import door
 from workbench.agents.base import Agent, Traits
 from workbench.agents.registry import Factory
@@ -30,11 +29,12 @@ from workbench.cases import Case
 from workbench.datasets import Dataset
 from workbench.episodes import EpisodeRecord, Failure, Policy
 from workbench.errors import InputError
+from workbench.locks import writing
 from workbench.parallel import NotPortable, WorkerDied, cores, pmap
 from workbench.progress import Meter, meter
 from workbench.runners.clocks import CLOCKS
 from workbench.runners.episode import Result, run_episode, without_recording
-from workbench.runs import META, RunMeta, load_run, save_meta
+from workbench.runs import Run, RunMeta, begin
 from workbench.version import VERSION
 
 WALL_CONCURRENCY = 4
@@ -91,19 +91,19 @@ def run(plan: Plan) -> Outcome:
         raise InputError(f"The agent {traits.name!r} lives in real time; run it with --clock wall.")
     if plan.dask and clock == "wall":
         raise InputError("Real time cannot be run on Dask; leave --dask out, or use an agent paced by its input.")
-    prepare(plan, traits, clock)
-    outcome = Outcome()
-    jobs = [
-        _Job(case, plan.dataset, plan.factory, plan.out / "episodes", plan.policy, clock, traits, kills)
-        for case, kills in _remaining(plan, outcome)
-    ]
-    began = time.monotonic()
-    with meter("running", len(jobs)) as progress:
-        if clock == "wall" and _is_ours(agent):
-            _await(_run_sessions(jobs, plan, outcome, progress))
-        else:
-            _run_apart(jobs, plan, outcome, progress, isolate=not _is_ours(agent))
-    outcome.wall_s = time.monotonic() - began
+    with writing(plan.out):
+        made, outcome = prepare(plan, traits, clock), Outcome()
+        jobs = [
+            _Job(case, plan.dataset, plan.factory, plan.out / "episodes", plan.policy, clock, traits, kills)
+            for case, kills in _remaining(plan, made, outcome)
+        ]
+        began = time.monotonic()
+        with meter("running", len(jobs)) as progress:
+            if clock == "wall" and _is_ours(agent):
+                _await(_run_sessions(jobs, plan, outcome, progress))
+            else:
+                _run_apart(jobs, plan, outcome, progress, isolate=not _is_ours(agent))
+        outcome.wall_s = time.monotonic() - began
     return outcome
 
 
@@ -144,12 +144,12 @@ def _await(work: Coroutine[Any, Any, Result | None]) -> Result | None:
         return apart.submit(asyncio.run, work).result()
 
 
-def prepare(plan: Plan, traits: Traits, clock: str) -> None:
+def prepare(plan: Plan, traits: Traits, clock: str) -> Run:
     """Create the run folder, or check that the one there is this very run, to be resumed."""
     header = plan.dataset.header
     meta = RunMeta(
         benchmark=header.benchmark,
-        dataset=header.model_dump(include={"version", "author", "speech", "cases", "fingerprint"}),
+        dataset=header.brief(),
         agent={
             "name": traits.name,
             "version": traits.version,
@@ -165,47 +165,19 @@ def prepare(plan: Plan, traits: Traits, clock: str) -> None:
         platform={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()},
         started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     )
-    folder = plan.out
-    if (folder / META).exists():
-        there = load_run(folder).meta
-        for name, what in (("dataset", "dataset"), ("agent", "agent"), ("clock", "clock"), ("policy", "policy")):
-            old, new = getattr(there, name), getattr(meta, name)
-            if old != new:
-                raise InputError(
-                    f"{folder} holds a run with another {what} ({_brief(old, new)}); give another --out, "
-                    "or remove that folder."
-                )
-    elif folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty and is not a run; give a new or empty folder as --out.")
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(plan.dataset.folder / datasets.CASES, folder / datasets.CASES)
-        save_meta(folder, meta)
-    (folder / "episodes").mkdir(exist_ok=True)
-    for leftover in (folder / "episodes").glob(".part-*"):
-        leftover.unlink(missing_ok=True)
+    return begin(plan.out, meta, plan.dataset)
 
 
-def _brief(old: object, new: object) -> str:
-    if isinstance(old, dict) and isinstance(new, dict):
-        differing = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-        return "; ".join(f"{key}: {old.get(key)!r} there, {new.get(key)!r} now" for key in differing[:2])
-    return f"{old!r} there, {new!r} now"
-
-
-def _remaining(plan: Plan, outcome: Outcome) -> Iterator[tuple[Case, int]]:
+def _remaining(plan: Plan, run: Run, outcome: Outcome) -> Iterator[tuple[Case, int]]:
     """The cases still to be run, each with how often it has ended its process; the others are counted as kept."""
     for case in plan.dataset.cases:
-        path = episodes.record_path(plan.out / "episodes", case.id)
-        try:
-            record = episodes.load_record(path) if path.exists() else None
-            status = record.status if record and episodes.audio_is_whole(plan.out / "episodes", record) else None
-        except InputError:
-            record, status = None, None
+        record = run.kept(case.id)
+        status = None if record is None else record.status
         kills = record.error.times if record and record.error and record.error.kind == KILLED else 0
         if kills >= KILLS_MAX:
             outcome.kept += 1
             outcome.failed[KILLED] += 1
+            path = episodes.record_path(plan.out / "episodes", case.id)
             outcome.words[KILLED] = f"{record.error.message}; it is left alone: remove {path} to try it again"
         elif status == "complete" or (status == "error" and plan.keep_errors):
             outcome.kept += 1

@@ -5,14 +5,15 @@ import asyncio
 import numpy as np
 import pandas as pd
 import pytest
+from workbench.judges.registry import get_judge
 
 from workbench import benchmarks, datasets
 from workbench.agents.base import AudioOut, Traits, TurnEnd
 from workbench.agents.listeners import rule
 from workbench.agents.registry import factory
-from workbench.contract import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.cases import AfterTurn, AtTime, AudioRef, Case, Cue, Ending
+from workbench.contract import BuildOptions
 from workbench.episodes import AgentInfo, Delivery, EpisodeRecord, Piece, Sends
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
@@ -22,7 +23,6 @@ from workbench.judges.mpe_answer import items as answer_items
 from workbench.judges.mpe_answer import offline as answer_offline
 from workbench.judges.mpe_brief import items as brief_items
 from workbench.judges.mpe_brief import offline as brief_offline
-from workbench.judges.registry import get_judge
 from workbench.judges.spoken import timed_words, words_between
 from workbench.judges.summary import summarise
 from workbench.report import gather

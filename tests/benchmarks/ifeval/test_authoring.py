@@ -15,7 +15,6 @@ import yaml
 from aiohttp import web
 
 from workbench import cli, datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import authoring
 from workbench.benchmarks.ifeval.build import build
@@ -23,6 +22,7 @@ from workbench.chat.client import ChatSettings
 from workbench.construct import authors
 from workbench.construct.authors import ChatAuthor
 from workbench.construct.markup import parse
+from workbench.contract import BuildOptions
 from workbench.errors import InputError, ProblemsFound
 
 KEY = "sk-author-0123456789abcdef"

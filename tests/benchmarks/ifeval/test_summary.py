@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from workbench.benchmarks.ifeval.summary import tables
 
 from workbench import datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.measure import unmeasured
-from workbench.benchmarks.ifeval.summary import tables
+from workbench.contract import BuildOptions
 
 
 @pytest.fixture(scope="module")

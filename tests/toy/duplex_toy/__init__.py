@@ -61,9 +61,9 @@ def build(options):
     said = {name: scripts()[name][2] for name in names}
     turns, speech = {(name, "turn"): without_audio(text) for name, text in said.items()}, None
     if options.audio:
-        engine = load_engine(options.engine)
+        engine = load_engine(options.engine or "hibari")
         jobs = [
-            TurnJob(name, "turn", text, speaker_for(text, engine.voices), options.engine, options.out)
+            TurnJob(name, "turn", text, speaker_for(text, engine.voices), options.engine or "hibari", options.out)
             for name, text in said.items()
         ]
         turns = build_turns(jobs, workers=options.workers, dask=options.dask)

@@ -10,13 +10,14 @@ from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.cases import PREAMBLE, cue_id, expand, stream_of, voices_for
 from workbench.construct.conversation import TurnJob, build_turns, without_audio
-from workbench.construct.voices import load_engine
+from workbench.construct.voices import engine_for, load_engine
 from workbench.contract import BuildOptions
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError, ProblemsFound
 from workbench.progress import meter
 
-VERSION = "1"
+VERSION = "2"
+"""Of the authored data; a dataset carries that of the data it was built from."""
 
 
 def build(options: BuildOptions) -> Header:
@@ -35,10 +36,11 @@ def build(options: BuildOptions) -> Header:
     texts = _texts(data)
     turns, speech = {key: without_audio(text) for key, (text, _, _) in texts.items()}, None
     if options.audio:
-        engine = load_engine(options.engine)
-        voices = {scenario.id: voices_for(scenario, engine.voices) for scenario in data.scenarios.values()}
+        spec = engine_for(options.engine, full=options.limit is None)
+        engine = load_engine(spec)
+        voices = {scenario.id: voices_for(scenario, engine) for scenario in data.scenarios.values()}
         jobs = [
-            TurnJob(stream, cue, text, voices[scenario][speaker], options.engine, options.out)
+            TurnJob(stream, cue, text, voices[scenario][speaker], spec, options.out)
             for (stream, cue), (text, scenario, speaker) in texts.items()
         ]
         with meter("building", len(jobs)) as progress:

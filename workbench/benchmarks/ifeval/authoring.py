@@ -26,6 +26,7 @@ from workbench.cases import Record
 from workbench.chat.client import ChatSettings
 from workbench.construct.authors import Author, ChatAuthor, Request, ShippedAuthor, Task, Work, Written, write_all
 from workbench.construct.markup import Piece, parse, spoken
+from workbench.construct.voices import Age, Sex
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import content_key, read_json, write_json, write_text
 from workbench.progress import meter
@@ -51,6 +52,8 @@ class Answer(Record):
     """What a model is asked for: one conversation."""
 
     situation: str = Field(description="the scene in one lower-case phrase of six to sixteen words")
+    sex: Sex = Field(description="of the caller")
+    age: Age = Field(description="of the caller: the age band that the words suit")
     turn1: str = Field(description="the caller's first turn, plain words without markers")
     turn2: str = Field(description="the caller's second turn, with exactly the markers of the pattern")
 
@@ -181,7 +184,7 @@ class Desk:
                     f"{self.out} holds the script {key!r}, which no conversation of the grid plays; remove it, or "
                     "give another --out."
                 )
-            faults = script_faults(script, self.data.probes[self.streams[key][1]])
+            faults = script_faults(script, self.data.probes[self.streams[key][1]], au.actions_of(self.data, key))
             if faults:
                 self.spoilt[key] = (
                     f"{key}: the script in {self.out} cannot be used: {' '.join(faults)} Or remove it to have it "
@@ -208,7 +211,7 @@ class Desk:
             "place": "\n".join(self.data.roles[name].domain for name in (au.MATCHED_ROLES if shared else (role_id,))),
             "title": probe.title,
             "brief": " ".join((brief.brief + " " + extra).split()),
-            "pattern": pattern(probe),
+            "pattern": pattern(probe, au.actions_of(self.data, task.id)),
             "turn1_low": self.briefs.turn1_words[0],
             "turn1_high": self.briefs.turn1_words[1],
             "turn2_low": brief.turn2_words[0],
@@ -236,7 +239,10 @@ class Desk:
         """What is wrong with an answer, as sentences: structure, lengths, letters, sameness."""
         script = _script(task.id, answer)
         probe_id = self.streams[task.id][1]
-        faults = script_faults(script, self.data.probes[probe_id])
+        faults = script_faults(script, self.data.probes[probe_id], au.actions_of(self.data, task.id))
+        kind, _, wanted = au.attribute_of(self.data, task.id).partition(": ")
+        if kind == "age band" and answer.age != wanted:
+            faults.append(f"the caller's age is {answer.age!r}, and {wanted!r} is asked for.")
         try:
             pieces = parse(script.turn2)
             faults += self._length_faults(script, pieces, self.briefs.probes[probe_id])
@@ -323,8 +329,8 @@ class Desk:
         write_json(self.out / SUMMARY, {**summary, "items": items})
 
 
-def pattern(probe: au.Probe) -> str:
-    """A probe's structure as a line of markers, such as `TEXT <pause:2.5s> TEXT`."""
+def pattern(probe: au.Probe, actions: Iterable[str] = ()) -> str:
+    """What roles that expect `actions` need of a probe, as a line of markers: `TEXT <pause:2.5s> TEXT`."""
 
     def line(pieces: tuple[str, ...]) -> str:
         shown = []
@@ -334,7 +340,7 @@ def pattern(probe: au.Probe) -> str:
         return " ".join(shown)
 
     more = f"\n\nOnce more may be added at the end: {line(probe.repeat)}" if probe.repeat else ""
-    return line(probe.structure) + more
+    return line(probe.shape_for(actions)) + more
 
 
 def _script(stream: str, answer: Answer) -> au.Script:
@@ -350,4 +356,6 @@ def _grams(script: au.Script) -> frozenset[tuple[str, ...]]:
 
 
 def _yaml(script: au.Script) -> str:
-    return yaml.safe_dump({"conversations": [script.model_dump()]}, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.safe_dump(
+        {"conversations": [script.model_dump(exclude_none=True)]}, sort_keys=False, allow_unicode=True, width=100
+    )

@@ -7,13 +7,15 @@ from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import check
 from workbench.benchmarks.ifeval.cases import TURN1, TURN2, expand
 from workbench.construct.conversation import TurnJob, build_turns, without_audio
-from workbench.construct.voices import load_engine, speaker_for
+from workbench.construct.voices import Engine, cast, engine_for, load_engine
 from workbench.contract import BuildOptions
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError, ProblemsFound
 from workbench.progress import meter
 
-VERSION = "1"
+VERSION = "2"
+"""Of the authored data; a dataset carries that of the data it was built from."""
+
 LIMIT_ORDER = ("L2", "L1", "L4b", "L3", "L4a", "L0")
 """The order in which --limit takes levels: the two of the Entailment Gap first."""
 
@@ -39,11 +41,10 @@ def build(options: BuildOptions) -> Header:
     wanted = _limited(grid, options.limit)
     cases, speech = [case for case in grid if case.id in wanted], None
     if options.audio:
-        engine = load_engine(options.engine)
+        spec = engine_for(options.engine, full=options.limit is None)
+        engine = load_engine(spec)
         jobs = [
-            TurnJob(
-                stream, cue, silent[stream, cue].script, speaker_for(stream, engine.voices), options.engine, options.out
-            )
+            TurnJob(stream, cue, silent[stream, cue].script, voice_of(data, stream, engine), spec, options.out)
             for stream in dict.fromkeys(case.stream for case in cases)
             for cue in (TURN1, TURN2)
         ]
@@ -53,6 +54,11 @@ def build(options: BuildOptions) -> Header:
         speech = {"engine": engine.name, "version": engine.version(), "voices": list(engine.voices)}
     author = "shipped" if options.scripts is None else f"scripts in {options.scripts.name}"
     return datasets.write(options.out, cases, version=VERSION, author=author, speech=speech)
+
+
+def voice_of(data: au.Authored, stream: str, engine: Engine) -> str:
+    """Who says a stream: a voice that fits the script's speaker, always the same for the same engine."""
+    return cast(stream, {"user": data.scripts[stream].speaker}, engine)["user"]
 
 
 def _limited(grid: list, limit: int | None) -> set[str]:

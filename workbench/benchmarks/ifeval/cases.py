@@ -15,7 +15,6 @@ from workbench.benchmarks.ifeval.authored import (
     Authored,
     Probe,
     Role,
-    attribute_of,
     conversations,
     pick,
     stream_of,
@@ -159,7 +158,7 @@ def _case(
             "speaker": second.speaker,
             "matched": "yes" if stream.startswith("S_") else "no",
             "situation": authored.scripts[stream].situation,
-            "attribute": attribute_of(authored, stream),
+            **{name: value for name in ("sex", "age") if (value := getattr(authored.scripts[stream], name))},
         },
     )
 

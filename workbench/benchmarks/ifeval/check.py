@@ -61,14 +61,15 @@ def structure(data: au.Authored) -> list[str]:
         if script is None:
             problems.append(f"{stream}: there is no script; write one for role {role}, probe {probe_id}.")
             continue
-        problems += [f"{stream}: {fault}" for fault in script_faults(script, data.probes[probe_id])]
+        actions = au.actions_of(data, stream)
+        problems += [f"{stream}: {fault}" for fault in script_faults(script, data.probes[probe_id], actions)]
     for stream in sorted(set(data.scripts) - set(wanted)):
         problems.append(f"{stream}: no conversation of the grid plays this script; remove it or mend its id.")
     return problems
 
 
-def script_faults(script: au.Script, probe: au.Probe) -> list[str]:
-    """What is wrong with one script, as sentences without its name."""
+def script_faults(script: au.Script, probe: au.Probe, actions: tuple[str, ...] = ()) -> list[str]:
+    """What is wrong with one script for roles that expect `actions` of it, as sentences without its name."""
     faults = []
     first: list[Piece] = []
     try:
@@ -82,10 +83,10 @@ def script_faults(script: au.Script, probe: au.Probe) -> list[str]:
     except ValueError as error:
         return [*faults, f"turn2: {error}."]
     shape = [piece.shape for piece in pieces]
-    if not probe.fits(shape):
+    if not probe.fits(shape, actions):
         faults.append(
             f"turn2 has the structure [{', '.join(shape)}], where its probe ({probe.title}) needs "
-            f"[{', '.join(probe.structure)}]; mend the markers."
+            f"[{', '.join(probe.shape_for(actions))}]; mend the markers."
         )
     chunks = [piece.text for piece in pieces if piece.mark == "chunk"]
     if "chunk" in probe.structure and len(tokens(" ".join(chunks))) < 3:
