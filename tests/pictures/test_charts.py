@@ -34,7 +34,9 @@ def drawn(made: figure) -> figure:
 @pytest.mark.parametrize("horizontal", [False, True])
 def test_rates_draw_every_run_and_name_what_is_missing(horizontal):
     frame = pd.concat([rates("a"), rates("b")])
-    made = drawn(pictures.rates_with_intervals(frame, "level", value="ias", order=("L1", "L2", "L3"), horizontal=horizontal))
+    made = drawn(
+        pictures.rates_with_intervals(frame, "level", value="ias", order=("L1", "L2", "L3"), horizontal=horizontal)
+    )
     assert "n = 8 in each run" in made.title.text
     data = {source["run"][0]: source for source in sources(made)}
     assert data["a"]["passed"] == [3, 2, 0] and data["b"]["measured"] == [4, 4, 0]
@@ -62,9 +64,7 @@ def test_heatmap_has_counts_on_cells_and_hatches_the_unmeasured():
             "excluded": [0, 6, 0],
         }
     )
-    made = drawn(
-        pictures.rate_heatmap(frame, "level", "action", value="ias", run="mine", y_order=("LISTEN", "YIELD"))
-    )
+    made = drawn(pictures.rate_heatmap(frame, "level", "action", value="ias", run="mine", y_order=("LISTEN", "YIELD")))
     assert "n = 8" in made.title.text and "mine" in made.title.text
     texts = [text for source in sources(made) for text in source.get("text", [])]
     assert sorted(texts) == ["0 of 6", "1/4", "4/4"]
@@ -102,7 +102,9 @@ def test_latencies_are_signed_and_limits_are_drawn():
     assert sorted(value for source in dots for value in source["t"]) == [-0.5, 0.3, 1.2]
     lines = [source["x0"] for source in sources(made) if set(source) == {"x0", "x1", "y0", "y1"}]
     assert [2.0, 1.5] in lines  # a lane whose cases differ in limit shows each of them
-    assert "No case has a latency" in str(sources(pictures.latency_distributions(frame.assign(latency_s=np.nan), lane="action")))
+    assert "No case has a latency" in str(
+        sources(pictures.latency_distributions(frame.assign(latency_s=np.nan), lane="action"))
+    )
 
 
 def test_sweep_pictures():
@@ -142,9 +144,16 @@ def test_several_runs_share_one_map_and_are_filled_again():
     for _ in range(2):
         made.show(values, ["a", "b"], axes, now, usual, "gap")
     data = made.source.data
-    assert data["x"] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")] and data["text"] == ["10.0", "20.0", "–", "-40.0"]
+    assert data["x"] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")] and data["text"] == [
+        "10.0",
+        "20.0",
+        "–",
+        "-40.0",
+    ]
     assert data["edge"] == [theme.LIGHT.ink, theme.LIGHT.limit] * 2 and data["hatch"] == [" ", " ", theme.HATCH, " "]
-    assert (made.mapper.low, made.mapper.high) == (-1.0, 1.0) and drawn(made.figure).title.text.startswith("gap by wait_s")
+    assert (made.mapper.low, made.mapper.high) == (-1.0, 1.0) and drawn(made.figure).title.text.startswith(
+        "gap by wait_s"
+    )
 
 
 def test_colours_are_unique_so_that_themes_can_be_exchanged():

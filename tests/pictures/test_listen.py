@@ -116,7 +116,11 @@ def test_the_picture_shows_spans_window_and_limit(prompt):
 def test_words_of_others_stay_words(prompt):
     html = listen(prompt, "R1_C2_i1_L2").html  # its transcript is hostile, and so is every prompt
     seen = Seen(html)
-    assert [tag.get("type") for tag in seen.of("script")] == ["application/json", None] and not seen.of("img") and not seen.of("a")
+    assert (
+        [tag.get("type") for tag in seen.of("script")] == ["application/json", None]
+        and not seen.of("img")
+        and not seen.of("a")
+    )
     assert not [name for _, attributes in seen.tags for name in attributes if name.startswith("on")]
     assert seen.text.count("window.hacked") == 2 * HOSTILE.count("window.hacked")
     assert "\x1b" not in html
