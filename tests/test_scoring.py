@@ -201,7 +201,7 @@ def test_a_record_that_cannot_be_this_cases_is_named_and_the_rest_scored(oracle,
     assert scored.measurements.set_index("case")["reason"][case_id] == "bad_record"
     assert scored.verdicts["verdict"].value_counts().to_dict() == {"pass": 11, "unmeasurable": 1}
     # Running again records that case and no other.
-    again = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    again = factory("oracle", benchmark=contract.get("ifeval"))
     outcome = batch.run(batch.Plan(datasets.load(tiny_dataset), again, oracle.folder, concurrency=1))
     assert (outcome.recorded, outcome.kept) == (1, 11)
     assert score_run(oracle).verdicts["verdict"].eq("pass").all()

@@ -21,7 +21,7 @@ from workbench import episodes
 from workbench.cases import RATE_HZ, Case
 from workbench.contract import KEYS
 from workbench.deciding import Decider, keys
-from workbench.episodes import record_path, stereo_path
+from workbench.episodes import EpisodeRecord, record_path, stereo_path
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_json
 from workbench.parallel import pmap

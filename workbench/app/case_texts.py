@@ -9,7 +9,7 @@ from pandas.api.types import is_scalar
 from workbench.app import files
 from workbench.app.detail import Detail
 from workbench.app.store import Store
-from workbench.pictures.marks import turns_of
+from workbench.pictures.lanes import items, turns_of
 from workbench.pictures.texts import block, esc, highlight, pairs, script
 
 _SIGNS = {"pass": "✓ pass", "fail": "✗ fail"}
@@ -96,7 +96,7 @@ def _turn(detail: Detail) -> tuple[str, str]:
     if not isinstance(told, list | tuple) or not event.isdecimal() or int(event) >= len(told):
         return "", ""
     turn = told[int(event)]
-    return turns_of(detail.case).get(turn.get("cue"), ("", "")) if isinstance(turn, dict) else ("", "")
+    return turns_of(detail.case, detail.speakers).get(turn.get("cue"), ("", "")) if isinstance(turn, dict) else ("", "")
 
 
 _PASSED = {True: ("pass", "✓"), False: ("fail", "✗"), None: ("other", "·")}
@@ -182,7 +182,7 @@ def below(detail: Detail, words: str = "") -> str:
     """What was said, below the waveforms: the user's script by cue and the agent's own transcript."""
     out = []
     played = {cue.id: cue for cue in detail.record.cues} if detail.record else {}
-    turns = turns_of(detail.case)
+    turns = turns_of(detail.case, detail.speakers)
     for cue in detail.case.cues if detail.case else ():
         at = played.get(cue.id)
         when = f"{at.start_s:.2f} to {at.end_s:.2f} s" if at and at.start_s is not None and at.end_s is not None else (
@@ -194,13 +194,10 @@ def below(detail: Detail, words: str = "") -> str:
     user = _section("User script", "".join(out))
     if detail.record is None:
         return user
-    items: dict[str, list] = {}
-    for piece in detail.record.transcript or ():
-        items.setdefault(piece.item, []).append(piece)
-    lines = []
-    for pieces in items.values():
-        text = "".join(piece.text for piece in pieces).strip()
-        lines.append(f'<div class="wb-part"><b>arrived from {pieces[0].t_s:.2f} s</b>{highlight(text, words)}</div>')
+    lines = [
+        f'<div class="wb-part"><b>arrived from {first:.2f} s</b>{highlight(text, words)}</div>'
+        for first, _, text in items(detail)
+    ]
     nothing_said = ("The agent gives no text of what it says." if detail.record.transcript is None
                     else "The agent said nothing.")  # fmt: skip
     agent = "".join(lines) or f'<div class="wb-muted">{nothing_said}</div>'

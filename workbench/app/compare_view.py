@@ -12,15 +12,16 @@ from panel.viewable import Viewer
 
 from workbench.analysis.compare import Comparison, compare
 from workbench.app import files
-from workbench.app.choosers import RunPicker, StackPlayer
+from workbench.app.choosers import RunPicker
 from workbench.app.compare_texts import system_head, tests_table
 from workbench.app.components import RowsTable
 from workbench.app.detail import Detail, load_detail
 from workbench.app.look import TEXT_CSS, WIDGET_CSS
+from workbench.app.player import Player, system
 from workbench.app.side_by_side import choose, identity, load_tables, show_picker, watch_picker
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError
-from workbench.pictures.stack_picture import Stack
+from workbench.pictures.recording import Picture
 from workbench.pictures.texts import esc, plain
 
 MOST = 4
@@ -46,14 +47,14 @@ class CompareView(Viewer):
         self.told, self.tests, self.count, self.title = (self._pane() for _ in range(4))
         self.table = RowsTable(size=8, sizing_mode="stretch_width", empty="On no case do these runs differ.",
                                stylesheets=[".holder { max-height: 262px; min-height: 60px; }"])  # fmt: skip
-        self.stack = Stack(theme, MOST)
+        self.stack = Picture(theme, MOST)
         self.heads = [self._pane() for _ in range(MOST)]
         # A column around each, since a Bokeh pane takes over its figure's own visibility.
         self.panes = [
             pn.Column(pn.pane.Bokeh(lane.figure, sizing_mode="stretch_width", margin=0), margin=(0, 0, 4, 0),
                       sizing_mode="stretch_width") for lane in self.stack.lanes
         ]  # fmt: skip
-        self.player = StackPlayer(heads=self.stack.heads, range=self.stack.range.name, sizing_mode="stretch_width",
+        self.player = Player(heads=self.stack.heads, range=self.stack.range.name, sizing_mode="stretch_width",
                                   margin=(6, 0, 6, 0))  # fmt: skip
         self.names: tuple[str, ...] = ()
         self.comparison: Comparison | None = None
@@ -179,7 +180,7 @@ class CompareView(Viewer):
         if other:
             self.details = [load_detail(space.store, (name, *space.key[1:])) for name in self.names] if shown else []
         turned = self.stack.aligned is not None and self.stack.aligned != (space.align == "window")
-        self.stack.show(self.details, space.align == "window")
+        self.stack.show(self.details, aligned=space.align == "window")
         if turned:
             space.span = []  # seconds of another clock
         self.stack.view(*(space.span or self.stack.whole))
@@ -194,14 +195,12 @@ class CompareView(Viewer):
             f"<h3>{esc(space.case)} {esc(space.event)} under each system</h3>" if shown else
             '<div class="wb-muted">Choose a case in the table to see and hear it under every system.</div>'
         )  # fmt: skip
-        group = f"{space.case} {space.event}"
         systems = [
-            {"name": name, "src": files.address(space.store, name, detail.audio) if detail.audio else "",
-             "lead": lane.lead_s, "group": group}
+            system(name, detail, files.address(space.store, name, detail.audio) if detail.audio else "", lane.lead_s)
             for name, detail, lane in zip(self.names, self.details, self.stack.lanes, strict=False)
-        ]  # fmt: skip
+        ]
         self.player.param.update(
-            window=list(self.stack.window() or self.stack.whole), heard=self._place(), systems=systems
+            window=list(self.stack.window or self.stack.whole), heard=self._place(), systems=systems
         )
         self._mark()
 
@@ -239,8 +238,7 @@ class CompareView(Viewer):
         if len(view) != 2 or view[0] >= view[1]:
             return
         if any(abs(a - b) > 1e-6 for a, b in zip(view, self.stack.span, strict=True)):
-            with pn.io.hold():
-                self.stack.refill(*view)
+            self.stack.span = view
         whole = all(abs(a - b) < 0.01 for a, b in zip(view, self.stack.whole, strict=True))
         self.workspace.span = [] if whole else view
 
@@ -252,27 +250,18 @@ class CompareView(Viewer):
             self._open(min(max(at, 0), len(self.differing) - 1))
 
     def press(self, key: str) -> None:
-        player, window = self.player, self.stack.window()
+        player = self.player
         match key:
             case "n" | "p":
                 self.step(1 if key == "n" else -1)
-            case "w" if window:
-                around = max(0.6 * (window[1] - window[0]), 0.5)
-                self.stack.view(
-                    max(self.stack.whole[0], window[0] - around), min(self.stack.whole[1], window[1] + around)
-                )
-            case "f" | "w":
-                self.stack.view(*self.stack.whole)
-            case "l":
-                player.loop = not player.loop
+            case "w":
+                self.stack.zoom_to_window()
+            case "f":
+                self.stack.fit()
             case "1" | "2" | "3" | "4" if int(key) <= len(self.names):
                 player.heard = int(key) - 1
-            case "[" | "]":
-                steps = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
-                at = steps.index(player.speed) if player.speed in steps else 2
-                player.speed = steps[min(max(at + (1 if key == "]" else -1), 0), len(steps) - 1)]
-            case "ArrowLeft" | "ArrowRight":
-                player.seek_by(-1.0 if key == "ArrowLeft" else 1.0)
+            case _:
+                player.press(key)
 
     def __panel__(self):
         lanes = [part for pair in zip(self.heads, self.panes, strict=True) for part in pair]

@@ -7,9 +7,10 @@ from typing import Any
 
 from workbench.pictures.texts import esc
 from workbench.pictures.theme import HEAT, on_heat
-from workbench.report import shown
+from workbench.report import figures as shown
 from workbench.report.calibration import EXPECTED
-from workbench.report.gather import Gathered, plain
+from workbench.report.figures import plain
+from workbench.report.gather import Gathered
 from workbench.report.page import table_of
 
 _MOST_ROWS = 400
@@ -65,7 +66,7 @@ def calibration_table(found: Gathered) -> str:
         for name in found.names
     )
     lines = []
-    for verifier, part in matrix.groupby(found.verifier, sort=False):
+    for verifier, part in matrix.groupby(found.benchmark.rule_column, sort=False):
         rows = part.set_index("run")
         cells = "".join(_cell(rows.loc[name]) if name in rows.index else "<td></td>" for name in found.names)
         lines.append(f'<tr><th scope="row">{esc(verifier)}</th>{cells}</tr>')
@@ -74,13 +75,13 @@ def calibration_table(found: Gathered) -> str:
         f"The oracle should pass {EXPECTED['oracle'][0]} {EXPECTED['oracle'][1]:.0%} and contrary "
         f"{EXPECTED['contrary'][0]} {EXPECTED['contrary'][1]:.0%}: ✓ means that it does."
     )
-    odd = table_of(found.calibration.exceptions, found.names)
+    odd = table_of(found.calibration.exceptions, None, found.names)
     exceptions = (
         f"<h3>Exceptions: {len(found.calibration.exceptions)} cases depart from what their reference agent should "
         f"show</h3>{_plain(odd)}"
         if odd
         else '<p class="wb-muted">No case departs from what its reference agent should show.</p>'
-        if any(kind.startswith("reference") for kind in kinds.values())
+        if found.calibration.references
         else ""
     )
     return (
@@ -110,12 +111,10 @@ def judged_tables(judged: Sequence[Any]) -> str:
     for one in judged:
         problems = "".join(f'<div class="wb-fail">{esc(text, 300)}</div>' for text in one.problems)
         tables = []
-        for name, frame in one.tables.items():
-            if "role" in frame:
-                frame = frame[frame["role"] == "all"].drop(columns="role")
-            table = table_of(frame, ())
+        for title, frame in one.tables.items():
+            table = table_of(frame, None, ())
             if table:
-                tables.append(f"<h3>{esc(shown.heading(name))}</h3>" + figures_table(table, "", False))
+                tables.append(f"<h3>{esc(title)}</h3>" + figures_table(table, "", False))
         valid = "" if one.valid else ' <span class="wb-fail">not valid</span>'
         out.append(f"<section><h3>{esc(one.run)}: {esc(one.spoke)}{valid}</h3>{problems}{''.join(tables)}</section>")
     return "".join(out)

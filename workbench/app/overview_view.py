@@ -1,8 +1,7 @@
 """The benchmark's tables and pictures for the chosen runs, with intervals; one part at a time.
 
 Counting takes a moment, so it is done once for each choice of runs, away from
-the server's loop, and kept for all sessions. Nothing here knows a benchmark: titles, order and pictures
-come from the benchmark's own `pictures` module where it has one.
+the server's loop, and kept for all sessions. Titles, order and pictures are the benchmark's `sections`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from workbench.app.overview_texts import calibration_table, configuration_table,
 from workbench.app.side_by_side import choose, folders, identity, show_picker, watch_picker
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError
-from workbench.pictures import as_figure
 from workbench.pictures.texts import esc
-from workbench.report import shown
-from workbench.report.gather import Gathered, extras, gather
-from workbench.report.page import configuration, section_names, table_of
+from workbench.report.charts import drawn
+from workbench.report.gather import Gathered, gather
+from workbench.report.page import configuration, table_of
 
 MOST_RUNS = 8
 _KEEP = 6
@@ -79,7 +77,6 @@ class OverviewView(Viewer):
         self.pictures = pn.Column(sizing_mode="stretch_width", margin=0)
         self.gathered: Gathered | None = None
         self._key: tuple | None = None
-        self._drawn: dict[str, list] | None = None
         self._made: dict[str, tuple[str, list]] = {}
         self._shown: tuple | None = None
         watch_picker(self.picker, workspace)
@@ -123,12 +120,12 @@ class OverviewView(Viewer):
             return  # another choice was made meanwhile
         with pn.io.hold():
             if isinstance(made, str):
-                self.gathered, self._drawn, self._made = None, None, {}
+                self.gathered, self._made = None, {}
                 self.told.object = f'<div class="wb-fail">{esc(made, 600)}</div>'
                 self.sections.param.update(options={"–": ""}, value="")
                 self.draw()
                 return
-            self.gathered, self._drawn, self._made = made, None, {}
+            self.gathered, self._made = made, {}
             told = [*self._key[1], *made.warnings]
             self.told.object = "".join(f'<div class="wb-muted">{esc(text, 400)}</div>' for text in told)
             titles = self._titles()
@@ -141,12 +138,8 @@ class OverviewView(Viewer):
 
     def _titles(self) -> dict[str, str]:
         """Title -> name of each part, in the benchmark's order, then calibration, judges and configuration."""
-        found, more = self.gathered, extras(self.gathered.benchmark)
-        titles = getattr(more, "TITLES", {})
-        names = section_names(found, titles, {name: [True] for name in ("latency",) if more})
-        out = {titles.get(name, shown.heading(name)): name for name in names}
-        if found.calibration is not None:
-            out["Calibration matrix"] = "calibration"
+        found = self.gathered
+        out = {section.title: section.name for section in found.sections} | {"Calibration matrix": "calibration"}
         if found.judged:
             out["Judges"] = "judges"
         return out | {"Configuration": "configuration"}
@@ -175,15 +168,13 @@ class OverviewView(Viewer):
             return judged_tables(found.judged), []
         if name == "configuration":
             return configuration_table(configuration(found)), []
-        more, theme = extras(found.benchmark), self.workspace.look
-        if self._drawn is None:
-            self._drawn = more.figures(found.tables, found.cases, theme) if more is not None else {}
+        section = next(each for each in found.sections if each.name == name)
         panes = [
-            pn.pane.Bokeh(as_figure(picture, theme), sizing_mode="stretch_width", margin=(0, 0, 10, 0))
-            for picture in self._drawn.get(name, [])
+            pn.pane.Bokeh(picture, sizing_mode="stretch_width", margin=(0, 0, 10, 0))
+            for picture in drawn(found, section, self.workspace.look)
         ]
-        about = getattr(more, "ABOUT", {}).get(name, "")
-        return figures_table(table_of(found.tables.get(name), found.names), about, bool(panes)), panes
+        table = table_of(found.tables.get(name), section, found.names)
+        return figures_table(table, section.about, bool(panes)), panes
 
     def press(self, key: str) -> None:
         names = list(self.sections.options.values())

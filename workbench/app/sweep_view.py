@@ -20,7 +20,7 @@ from workbench.app.sweep_texts import rank_table, slider
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError
 from workbench.pictures import tau_histogram
-from workbench.pictures.sweep_pictures import HeatMaps, Ranking
+from workbench.pictures.sweeps import Ranking, SweepMaps
 from workbench.pictures.texts import esc, plain
 
 MOST_RUNS = 8
@@ -52,7 +52,7 @@ class SweepView(Viewer):
         self.told, self.ranks = (
             pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 8, 0), stylesheets=[TEXT_CSS]) for _ in range(2)
         )
-        self.maps, self.ranking = HeatMaps(theme), Ranking(theme)
+        self.maps, self.ranking = SweepMaps(theme), Ranking(theme)
         self.grid_tau = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
         self.grid_box = pn.Card(
             self.grid_tau, title="Rankings over the whole preset", collapsed=True, sizing_mode="stretch_width",
@@ -166,7 +166,7 @@ class SweepView(Viewer):
         if x == y:
             y = next(name for name in [*engine.benchmark.decider.preset, *engine.benchmark.defaults, x] if name != x)
         grid, axes = engine.grid(settings, x, y, self.map_of.value), {x: engine.axis(x), y: engine.axis(y)}
-        self.maps.fill(grid, engine.names, axes, full, engine.benchmark.defaults, self.map_of.value)
+        self.maps.show(grid, engine.names, axes, full, engine.benchmark.defaults, self.map_of.value)
         self.ranking.fill(engine.names, engine.base[score][0], answer.scores[score], score)
         self.ranks.object = rank_table(engine, answer, score, settings)
         self._list_flips(answer)

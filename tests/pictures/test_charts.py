@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from bokeh.embed import file_html
-from bokeh.models import ColumnDataSource, FactorRange, Rect, Segment
+from bokeh.models import ColumnDataSource, FactorRange
 from bokeh.plotting import figure
 
 from workbench import pictures
 from workbench.pictures import theme
+from workbench.pictures.sweeps import SweepMaps
 
 
 def rates(run: str = "a", *, none: bool = False) -> pd.DataFrame:
@@ -24,9 +25,8 @@ def sources(made: figure) -> list[dict]:
     return [model.data for model in made.select({"type": ColumnDataSource})]
 
 
-def drawn(picture) -> figure:
+def drawn(made: figure) -> figure:
     """The figure, after it has been through the whole of Bokeh's serialisation."""
-    made = pictures.as_figure(picture)
     assert file_html(made, resources="cdn", title="t")
     return made
 
@@ -34,7 +34,9 @@ def drawn(picture) -> figure:
 @pytest.mark.parametrize("horizontal", [False, True])
 def test_rates_draw_every_run_and_name_what_is_missing(horizontal):
     frame = pd.concat([rates("a"), rates("b")])
-    made = drawn(pictures.rates_with_intervals(frame, "level", order=("L1", "L2", "L3"), horizontal=horizontal))
+    made = drawn(
+        pictures.rates_with_intervals(frame, "level", value="ias", order=("L1", "L2", "L3"), horizontal=horizontal)
+    )
     assert "n = 8 in each run" in made.title.text
     data = {source["run"][0]: source for source in sources(made)}
     assert data["a"]["passed"] == [3, 2, 0] and data["b"]["measured"] == [4, 4, 0]
@@ -47,7 +49,7 @@ def test_rates_draw_every_run_and_name_what_is_missing(horizontal):
 
 @pytest.mark.parametrize("frame", [rates(none=True), rates().iloc[:0]])
 def test_no_rates_make_a_sentence(frame):
-    made = drawn(pictures.rates_with_intervals(frame, "level"))
+    made = drawn(pictures.rates_with_intervals(frame, "level", value="ias"))
     assert "Nothing was measured." in str(sources(made))
 
 
@@ -62,12 +64,13 @@ def test_heatmap_has_counts_on_cells_and_hatches_the_unmeasured():
             "excluded": [0, 6, 0],
         }
     )
-    made = drawn(pictures.rate_heatmap(frame, "level", "action", run="mine", y_order=("LISTEN", "YIELD")))
+    made = drawn(pictures.rate_heatmap(frame, "level", "action", value="ias", run="mine", y_order=("LISTEN", "YIELD")))
     assert "n = 8" in made.title.text and "mine" in made.title.text
     texts = [text for source in sources(made) for text in source.get("text", [])]
     assert sorted(texts) == ["0 of 6", "1/4", "4/4"]
-    hatched = [r.glyph for r in made.renderers if isinstance(r.glyph, Rect) and r.glyph.hatch_pattern]
-    assert any(r.name == "not measured" for r in made.renderers) and hatched
+    [cells] = [source for source in sources(made) if "hatch" in source]
+    assert dict(zip(cells["text"], cells["hatch"], strict=True)) == {"1/4": " ", "4/4": " ", "0 of 6": theme.HATCH}
+    assert cells["about"][1] == "L2, YIELD: 0 of 6" and cells["about"][0] == "L1, YIELD: 25.0 %, 1/4"
     assert made.y_range.factors == ["YIELD", "LISTEN"]  # drawn from below, so the first action is on top
 
 
@@ -93,13 +96,15 @@ def test_latencies_are_signed_and_limits_are_drawn():
             "verdict": ["fail", "pass", "pass", "fail"],
         }
     )
-    made = drawn(pictures.latency_distributions(frame, title="Onset"))
+    made = drawn(pictures.latency_distributions(frame, lane="action", title="Onset"))
     assert made.title.text == "Onset: 3 latencies, 1 cases without one"
     dots = [source for source in sources(made) if "t" in source]
     assert sorted(value for source in dots for value in source["t"]) == [-0.5, 0.3, 1.2]
     lines = [source["x0"] for source in sources(made) if set(source) == {"x0", "x1", "y0", "y1"}]
     assert [2.0, 1.5] in lines  # a lane whose cases differ in limit shows each of them
-    assert "No case has a latency" in str(sources(pictures.latency_distributions(frame.assign(latency_s=np.nan))))
+    assert "No case has a latency" in str(
+        sources(pictures.latency_distributions(frame.assign(latency_s=np.nan), lane="action"))
+    )
 
 
 def test_sweep_pictures():
@@ -107,9 +112,12 @@ def test_sweep_pictures():
         [(w, y, w * y, run) for w in (1, 2) for y in (0.1, 0.4) for run in "ab"],
         columns=["max_wait_s", "yield_latency_ms", "ias", "run"],
     )
-    made = drawn(pictures.sweep_heatmap(grid, "max_wait_s", "yield_latency_ms"))
+    made = drawn(pictures.sweep_heatmap(grid, "max_wait_s", "yield_latency_ms", "ias"))
     assert "mean of 2 configurations a cell" in made.title.text
-    curves = drawn(pictures.threshold_curves(grid, "max_wait_s", default=2.0))
+    [cells] = [source for source in sources(made) if "hatch" in source]
+    assert dict(zip(zip(cells["x"], cells["y"], strict=True), cells["text"], strict=True)) == {
+        ("1", "0.1"): "10.0", ("2", "0.1"): "20.0", ("1", "0.4"): "40.0", ("2", "0.4"): "80.0"}  # fmt: skip
+    curves = drawn(pictures.threshold_curves(grid, "max_wait_s", "ias", default=2.0))
     assert "2 runs, n = 2 settings" in curves.title.text
     taus = drawn(pictures.tau_histogram([1.0, 1.0, -1.0, None]))
     assert "n = 4 configurations, 1 undefined" in taus.title.text
@@ -128,22 +136,24 @@ def test_slope_chart_ranks_and_shares_places():
     assert made.x_range.factors == ["default", "strict"]
 
 
-def test_timeline_shows_both_sides_window_and_limit():
-    made = drawn(
-        pictures.timeline(
-            [[0, 1.5]],
-            np.array([np.array([2.0, 3.0])], dtype=object),
-            title="case (n = 1)",
-            window=(1.5, 4.0),
-            limits={"limit 2 s": 3.5},
-            cues={"turn1": (0.0, 1.4)},
-        )
+def test_several_runs_share_one_map_and_are_filled_again():
+    made = SweepMaps(theme.LIGHT)
+    values = np.array([[[0.1, 0.2]], [[np.nan, -0.4]]])
+    axes = {"wait_s": np.array([1.0, 2.0]), "ceiling_s": np.array([0.5])}
+    now, usual = {"wait_s": 2.0, "ceiling_s": 0.5}, {"wait_s": 1.0, "ceiling_s": 0.5}
+    for _ in range(2):
+        made.show(values, ["a", "b"], axes, now, usual, "gap")
+    data = made.source.data
+    assert data["x"] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")] and data["text"] == [
+        "10.0",
+        "20.0",
+        "–",
+        "-40.0",
+    ]
+    assert data["edge"] == [theme.LIGHT.ink, theme.LIGHT.limit] * 2 and data["hatch"] == [" ", " ", theme.HATCH, " "]
+    assert (made.mapper.low, made.mapper.high) == (-1.0, 1.0) and drawn(made.figure).title.text.startswith(
+        "gap by wait_s"
     )
-    lanes = {source["lane"][0]: source for source in sources(made) if source.get("lane")}
-    assert lanes["user"]["end"] == [1.5] and lanes["agent"]["start"] == [2.0] and lanes["cues"]["name"] == ["turn1"]
-    assert made.y_range.factors == ["agent", "user", "cues"]
-    assert any(isinstance(r.glyph, Segment) for r in made.renderers)
-    drawn(pictures.timeline(None, float("nan"), title="nothing (n = 1)"))
 
 
 def test_colours_are_unique_so_that_themes_can_be_exchanged():

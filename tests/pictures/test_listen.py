@@ -14,7 +14,8 @@ from inspected_runs import HOSTILE, make_case, record, start_run, stereo
 
 from workbench import episodes
 from workbench.errors import InputError
-from workbench.pictures.listen import encode, listen
+from workbench.pictures.notebook import listen
+from workbench.pictures.peaks import encode
 from workbench.runs import load_run
 
 CASE = "R1_C2_i1_L1"
@@ -75,8 +76,7 @@ def voice(pitch_hz: float, start_s: float, end_s: float, seconds: float = 6.0) -
 
 def test_opus_keeps_the_sides_and_their_times_apart():
     original = np.column_stack([voice(120, 0.5, 2.5), voice(210, 3.5, 5.0)])
-    url = encode(original, 24_000)
-    decoded, _ = soundfile.read(io.BytesIO(base64.b64decode(url.partition(";base64,")[2])))
+    decoded, _ = soundfile.read(io.BytesIO(encode(original, 24_000)))
     assert decoded.shape == original.shape
     for side in (0, 1):
         edges = [np.flatnonzero(np.abs(signal[:, side]) > 0.02)[[0, -1]] for signal in (original, decoded)]
@@ -97,26 +97,30 @@ def test_a_part_is_cut_exactly_and_says_where_it_begins(prompt):
     samples, _ = sound(html)
     whole = episodes.load_audio(prompt.episodes, prompt.record(CASE))
     assert np.allclose(samples, whole[round(5.5 * 24_000) : 8 * 24_000], atol=1e-4)
-    [block] = [tag for tag in Seen(html).of("div") if "data-from" in tag]
-    assert (block["data-from"], block["data-to"]) == ("5.500", "8.000")
+    assert '"first":5.5,"last":8' in html and "from 5.5 to 8.0 s" in html
 
 
 def test_the_picture_shows_spans_window_and_limit(prompt):
     html = listen(prompt, CASE).html
     told = re.findall(r"<title>([^<]*)</title>", html)
-    assert sum("agent speech, 6." in text for text in told) == 1
-    assert sum("user speech" in text for text in told) == 2
+    assert sum("agent speech (VAD) 1: 6." in text for text in told) == 1
+    assert sum("user speech" in text for text in told) == sum("user utterance" in text for text in told) == 2
     assert "scored window, 6.000 to 9.000 s" in told
     assert "limit 2 s" in html
     seen = Seen(html)
-    assert len(seen.of("path")) == 2 and all(len(path["d"]) > 1000 for path in seen.of("path"))
-    assert "TAKE_TURN expected, pass" in seen.text and "onset" in seen.text
+    waves = [path for path in seen.of("path") if "wb-wave" in path["class"]]
+    assert len(waves) == 2 and all(len(path["d"]) > 1000 for path in waves)
+    assert "TAKE_TURN: pass" in seen.text and "onset" in seen.text
 
 
 def test_words_of_others_stay_words(prompt):
     html = listen(prompt, "R1_C2_i1_L2").html  # its transcript is hostile, and so is every prompt
     seen = Seen(html)
-    assert len(seen.of("script")) == 1 and not seen.of("img") and not seen.of("a")
+    assert (
+        [tag.get("type") for tag in seen.of("script")] == ["application/json", None]
+        and not seen.of("img")
+        and not seen.of("a")
+    )
     assert not [name for _, attributes in seen.tags for name in attributes if name.startswith("on")]
     assert seen.text.count("window.hacked") == 2 * HOSTILE.count("window.hacked")
     assert "\x1b" not in html
@@ -162,3 +166,8 @@ def test_what_cannot_be_shown_is_refused_with_a_sentence(prompt, changes, told):
 def test_jupyter_gets_the_html(prompt):
     shown = listen(prompt, CASE)
     assert shown._repr_html_() == shown.html
+
+
+def test_the_picture_alone_holds_no_sound(prompt):
+    seen = Seen(listen(prompt, CASE, audio=None).html)
+    assert not seen.of("audio") and len(seen.of("path")) == 4
