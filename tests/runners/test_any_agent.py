@@ -100,7 +100,7 @@ rules = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     script=st.lists(deeds, max_size=12),
     rule=rules,
