@@ -187,5 +187,9 @@ async def test_nothing_to_check(tmp_path, model):
 
 async def test_the_offline_judge_under_check(run):
     done = await check_judge(run, JUDGE, OfflineJudge(), cases=8)
-    assert holds(done, "repeat") and holds(done, "position") and holds(done, "control: persona")
+    assert holds(done, "repeat") and holds(done, "position")
+    assert holds(done, "control: persona", "share below base")
+    assert holds(done, "control: persona") is None, "three conversations show a fall of 30 points, but do not prove it"
+    shares = done.findings[done.findings.metric.str.startswith("share moved")].set_index("probe")
+    assert shares.loc["repeat", "n"] == 8, "eight cases, two repeats each"
     assert (done.folder / "findings.csv").exists() and (done.folder / "probes.csv").exists()

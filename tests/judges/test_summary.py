@@ -51,7 +51,9 @@ def test_persona_adherence(folder):
     assert (pooled.n, pooled.errors, pooled.conversations) == (11, 1, 6)
     assert pooled["mean"] == pytest.approx((2 * (80 + 70 + 60) + 40 + 50 + 30 + 40 + 50) / 11)
     one = row(summary.pas, level="L2", role="R1")
-    assert one["mean"] == 70 and one.low >= 60 and one.high <= 80 and one.low < one.high
+    assert one["mean"] == 70 and one.conversations == 3 and one.note == "few conversations (3)"
+    # 70 -+ t(2) sqrt(100 / 3)
+    assert (one.low, one.high) == pytest.approx((45.159, 94.841), abs=1e-3)
     assert {(line.level, line.role) for line in summary.pas.itertuples()} >= {
         ("L4b", "R2"),
         ("L2", "all"),

@@ -152,7 +152,8 @@ def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
     words = frame[by].apply(_words).reset_index(drop=True)
     outcome, conversation = outcomes(frame["verdict"]), pd.factorize(frame["conversation"].astype(str))[0]
     rows = []
-    for names, at in words.groupby(by, sort=True).indices.items():
+    for names, part in words.groupby(by, sort=True):
+        at = part.index.to_numpy()
         found = rate(outcome[at], conversation[at])
         counts = {"passed": found.numerator, "measured": found.denominator, "rows": len(at)}
         ends = {"rate": found.value, "low": found.low, "high": found.high, "note": found.note}
