@@ -9,10 +9,10 @@ import pytest
 from distributed import LocalCluster
 from judges.judge_runs import make_run
 from workbench.benchmarks.base import BuildOptions
-from workbench.judges.pas import JUDGE
 
 from workbench import benchmarks, datasets
 from workbench.agents.registry import factory
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import judge_run
 from workbench.judges.far import FarBackend

@@ -7,6 +7,7 @@ import os
 
 import pytest
 from inspected_runs import HOSTILE, make_runs
+from workbench.judges.registry import JUDGES
 
 from workbench.app import annotation_files, annotations
 from workbench.app.annotations import Change, append, change, columns, fold, of_row, read
@@ -16,7 +17,6 @@ from workbench.app.store import Store
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError
 from workbench.judges.human import read_labels
-from workbench.judges.registry import JUDGES
 
 CASE = "R1_C2_i1_L1"
 KEY = ("prompt", CASE, "")

@@ -7,6 +7,7 @@ import pytest
 from inspected_runs import ENERGY, make_case, start_run
 from inspected_runs import record as ifeval_record
 from inspected_runs import stereo as ifeval_stereo
+from workbench.benchmarks.duplexmpe.evidence import chain
 
 from workbench import episodes
 from workbench.app import case_texts, links
@@ -15,7 +16,6 @@ from workbench.app.cases_view import CasesView
 from workbench.app.detail import load_detail
 from workbench.app.store import KEY, Store
 from workbench.app.workspace import Workspace
-from workbench.benchmarks.duplexmpe.evidence import chain
 from workbench.cases import RATE_HZ, AfterGap, AtTime, AudioRef, Case, Cue, Segment, Window
 from workbench.episodes import AgentInfo, EpisodeRecord, PlayedCue, Sends
 from workbench.files import read_json, write_json

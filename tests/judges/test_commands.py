@@ -10,10 +10,11 @@ import pytest
 import typer
 from chat_loopback import KEY, Say, sound
 from typer.testing import CliRunner
-from workbench.judges.registry import get_judge
 
+from workbench import contract
 from workbench.cli.judging import judge, judge_check
 from workbench.errors import InputError
+from workbench.judges.base import judge_of
 from workbench.judges.store import load_latest
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -98,10 +99,10 @@ def test_options_that_cannot_be(call, options, words):
 
 
 def test_judges_are_found_by_benchmark():
-    assert get_judge(None, "ifeval").name == get_judge("pas", "ifeval").name == "pas"
+    assert judge_of(contract.get("ifeval")).name == judge_of(contract.get("ifeval"), "pas").name == "pas"
     for name, benchmark in ((None, "other"), ("pas", "other")):
         with pytest.raises(InputError):
-            get_judge(name, benchmark)
+            judge_of(contract.get(benchmark), name)
 
 
 def test_ctrl_c_keeps_what_is_judged(run, server):

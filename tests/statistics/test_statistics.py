@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from workbench.analysis import statistics as st
+from workbench import statistics as st
 from workbench.errors import InputError
 
 

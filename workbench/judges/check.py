@@ -194,7 +194,10 @@ def _opposed(judge: Judge, lines: Iterable[Judgement]) -> tuple[pd.DataFrame, pd
         for line in said.values()
         if opposes(line.rationale or "", line.values[judge.label], judge.labels)
     ]
-    finding = _share("reason", "ends in another label", len(apart), len(said), "few")
+    every = pd.DataFrame([(line.case, line.case) for line in said.values()], columns=["case", "conversation"])
+    against = {(row["case"], row["item"]) for row in apart}
+    true = pd.Series([(line.case, line.item) in against for line in said.values()], dtype=bool)
+    finding = _share("reason", "ends in another label", every, true, "few")
     finding |= {"expected": "none", "holds": not apart if said else None, "errors": 0}
     return pd.DataFrame(apart, columns=["case", "item", "label", "rationale"]), pd.DataFrame([finding])
 
