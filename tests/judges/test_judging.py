@@ -4,11 +4,15 @@ import asyncio
 import json
 import os
 
+import numpy as np
 import pytest
 from chat_loopback import KEY, Say, answer, error, is_conflict, sound
-from judge_runs import AGENT, make_case, make_run, write_record
+from judge_runs import AGENT, make_case, make_record, make_run, write_record
 
+from workbench import episodes
+from workbench.audio import to_pcm16
 from workbench.benchmarks.ifeval.judging import JUDGE
+from workbench.episodes import Delivery, Piece
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import Tally, judge_run
@@ -280,6 +284,41 @@ async def test_the_record_says_who_judged_how(run, server, model):
     assert session["prompt_tokens"] == 16_000 and session["requests"] == 16
     assert session["money"] == pytest.approx((16_000 * 2 + 800 * 10) / 1e6)
     assert session["started"].endswith("+00:00") and session["modes"] == ["json_schema"]
+
+
+def with_audio(run, case, level):
+    """A recording of `case` in which the agent's channel holds a tone of `level` from 4 s to 6 s."""
+    record = run.record(case.id)
+    at = np.arange(round(record.duration_s * 24_000))
+    agent = level * np.sin(at / 20) * ((at >= 96_000) & (at < 144_000))
+    episodes.save(run.episodes, record, to_pcm16(np.stack([0 * agent, agent], axis=1)))
+
+
+@pytest.mark.parametrize(("level", "words"), [(0.0, False), (0.0001, False), (0.0032, True), (0.5, True)])
+async def test_a_mute_agent_has_said_nothing(tmp_path, level, words):
+    """Zeros with a transcript are silence; speech at -50 dBFS is speech."""
+    run = make_run(tmp_path / "run", [make_case()], ["Okay, when did it start?"])
+    with_audio(run, run.cases["R1_C1_i1_L2"], level)
+    line = load_latest((await judged(run, OfflineJudge())).folder)["R1_C1_i1_L2", ""]
+    assert ("when did it start" in line.shown["transcript"]) is words
+    assert line.values["pas"] != 30 if words else line.values["pas"] == 30
+
+
+def test_words_sound_where_their_utterance_was_placed():
+    record = make_record(make_case(), "").model_copy(
+        update={
+            "transcript": tuple(Piece(t_s=0.0, text=name, item=name) for name in ("one", "two", "cut", "free", "")),
+            "deliveries": (
+                Delivery(t_s=0.0, item="one", samples=24_000, placed=0, played=24_000),
+                Delivery(t_s=1.0, item="two", samples=24_000, placed=48_000, played=24_000),
+                Delivery(t_s=1.0, item="cut", samples=24_000, placed=None, played=0),
+            ),
+        }
+    )
+    sound = np.array([[2.5, 2.6]])
+    assert [piece.text for piece in episodes.sounded(record, sound).transcript] == ["two", "free", ""]
+    assert episodes.sounded(record, np.empty((0, 2))).text == ""
+    assert episodes.sounded(make_record(make_case(), None), sound).text is None
 
 
 async def test_unknown_costs_are_not_zero(run, server, model):

@@ -14,6 +14,7 @@ from workbench.files import content_key
 from workbench.judges.ask import Backend, now
 from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.records import Judgement, JudgeRecord, Session, item_key, judge_key
+from workbench.judges.spoken import heard
 from workbench.judges.store import LINES, Log, export, read_lines, write_record
 from workbench.runs import Run
 from workbench.version import VERSION
@@ -210,7 +211,7 @@ def _items(run: Run, judge: Judge, log: Log, tally: Tally, limit: int | None) ->
     items: list[Item] = []
     for case_id in run.recorded()[:limit]:
         try:
-            items += judge.items(run.cases[case_id], run.record(case_id))
+            items += judge.items(run.cases[case_id], heard(run, case_id))
         except NotJudgeable as why:
             tally.not_judgeable += 1
             held = log.latest.get((case_id, ""))

@@ -20,6 +20,7 @@ from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.batch import Tally, ask_all, describe_judge
 from workbench.judges.probes import BASE, Probe, probes_of
 from workbench.judges.records import Judgement
+from workbench.judges.spoken import heard
 from workbench.judges.store import LINES, Log, export, load_latest, read_lines, write_csv, write_record
 from workbench.runs import Run
 from workbench.statistics import cluster_mean, rate
@@ -99,7 +100,7 @@ def sample(run: Run, judge: Judge, count: int, seed: int) -> list[tuple[Case, It
     spoken: list[tuple[Case, Item]] = []
     for case_id in run.recorded():
         try:
-            items = judge.items(run.cases[case_id], run.record(case_id))
+            items = judge.items(run.cases[case_id], heard(run, case_id))
         except NotJudgeable:
             continue
         spoken += [(run.cases[case_id], item) for item in items if item.text(judge.judged) != judge.silence]
