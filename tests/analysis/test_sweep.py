@@ -1,11 +1,12 @@
 """Sweeps decide stored measurements again; rankings, Kendall's tau and flip points are checked by brute force."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from made_up import measured_systems
 from scipy.stats import kendalltau
 
-from workbench.analysis.sweep import ranking_flips, scores, sweep
+from workbench.analysis.sweep import Sweep, ranking_flips, scores, sweep
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.errors import InputError
 from workbench.statistics import tau_b
@@ -53,6 +54,28 @@ def test_summary_counts_survival(swept):
     assert summary["order_kept"] == pytest.approx((order == order[swept.default]).all(axis=1).mean())
     assert summary["top1_kept"] == pytest.approx((order[:, 0] == order[swept.default, 0]).mean())
     assert summary["tau_min"] <= summary["tau_median"] <= summary["tau_max"] == 1.0
+
+
+def made(scores):
+    """A sweep of one threshold from its scores (settings, systems); the first setting is the default."""
+    values = np.array(scores, float)
+    settings = pd.DataFrame({"limit_s": np.arange(len(values), dtype=float)})
+    return Sweep("made", tuple("abc"[: values.shape[1]]), settings, 0, {"rate": values}, "rate", False)
+
+
+@pytest.mark.parametrize("scores", [[[np.nan, np.nan]] * 180, [[0.4, np.nan]] * 180, [[0.4, 0.4]] * 180, [[0.7]] * 180])
+def test_what_cannot_be_ranked_keeps_no_order(scores):
+    summary = made(scores).summary()
+    assert (summary["ranked"], summary["undefined"]) == (0, 180)
+    assert [summary[name] for name in ("order_kept", "top1_kept", "top2_kept", "order_kept_elsewhere")] == [None] * 4
+
+
+def test_a_run_that_is_not_measured_has_no_rank():
+    swept = made([[0.5, 0.7, np.nan], [0.5, 0.7, 0.1], [np.nan, np.nan, 0.2], [0.5, 0.7, np.nan]])
+    assert np.array_equal(swept.ranks[0], [2, 1, np.nan], equal_nan=True)
+    summary = swept.summary()
+    assert summary["ranked"] == 3 and summary["order_kept"] == pytest.approx(2 / 3)
+    assert summary["top1_kept"] == 1.0 and summary["ties_at_default"] == 0
 
 
 def test_a_curve_moves_one_threshold_only(swept):
