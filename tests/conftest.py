@@ -26,11 +26,10 @@ def workbench_cache(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny_dataset(tmp_path_factory, workbench_cache) -> Path:
     """Folder of a built ifeval dataset of `TINY_CASES` cases, to be read only; `dataset_copy` may be spoilt."""
-    from workbench import benchmarks
-    from workbench.contract import BuildOptions
+    from workbench import contract
 
     folder = tmp_path_factory.mktemp("tiny") / "dataset"
-    benchmarks.get("ifeval").build(BuildOptions(folder, limit=TINY_CASES, workers=1))
+    contract.get("ifeval").build(contract.BuildOptions(folder, limit=TINY_CASES, workers=1))
     return folder
 
 

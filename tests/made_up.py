@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 
 from workbench import datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.measure import unmeasured
+from workbench.contract import BuildOptions
 
 
 @cache
 def _grid() -> pd.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         BENCHMARK.build(BuildOptions(Path(folder), audio=False))
-        return pd.DataFrame([unmeasured(case, None) for case in datasets.load(Path(folder)).cases])
+        return pd.DataFrame([row for case in datasets.load(Path(folder)).cases for row in unmeasured(case, None)])
 
 
 def measured_systems(count: int, seed: int = 0) -> dict[str, pd.DataFrame]:

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 import soundfile
 
-from workbench import benchmarks, datasets, episodes
+from workbench import contract, datasets, episodes
 from workbench.agents.registry import factory
 from workbench.errors import InputError
 from workbench.runners import batch
-from workbench.runs import load_run
-from workbench.scoring import MEASUREMENTS, SpanStore, find_spans, load_scores, score_run
+from workbench.runs import MEASUREMENTS, load_run, load_scores
+from workbench.scoring import SpanStore, find_spans, score_run
 from workbench.vad import VadSettings
 
 
@@ -23,7 +23,7 @@ def recorded(tiny_dataset, tmp_path_factory):
     folders = {}
     for name in ("oracle", "contrary", "silent", "echo"):
         folder = tmp_path_factory.mktemp("runs") / name
-        make = factory(name, planner=benchmarks.get("ifeval").moves)
+        make = factory(name, benchmark=contract.get("ifeval"))
         batch.run(batch.Plan(datasets.load(tiny_dataset), make, folder, concurrency=1))
         folders[name] = folder
     return folders

@@ -11,11 +11,11 @@ import pandas as pd
 
 from workbench import datasets
 from workbench.benchmarks import ifeval
-from workbench.contract import BuildOptions
 from workbench.cases import Case
+from workbench.contract import BuildOptions
+from workbench.deciding import Decider
 from workbench.files import write_json
-from workbench.runs import RunMeta, save_meta
-from workbench.scoring import MEASUREMENTS, SCORE, VERDICTS
+from workbench.runs import MEASUREMENTS, SCORE, VERDICTS, RunMeta, save_meta
 from workbench.vad import VadSettings
 from workbench.version import SCORER, VERSION
 
@@ -79,7 +79,7 @@ def run(
         [row] = benchmark.unmeasured(case, reason)
         rows.append(row if reason else row | {"w0_s": W0, "w1_s": W1} | found)
     measurements = pd.DataFrame(rows)
-    verdicts = benchmark.verdicts(measurements, benchmark.defaults)
+    verdicts = Decider(benchmark, measurements).verdicts()
     folder.mkdir(parents=True)
     shutil.copy(source / "cases.jsonl", folder / "cases.jsonl")
     (folder / "scores").mkdir()
@@ -92,7 +92,7 @@ def run(
             "workbench": VERSION,
             "scorer": SCORER,
             "vad": vad.model_dump() | {"key": vad.key()},
-            "thresholds": dict(benchmark.defaults),
+            "thresholds": benchmark.limits(),
             "cases": len(rows),
             "verdicts": {},
             "problems": [],

@@ -3,7 +3,7 @@
 import pytest
 
 import workbench as wb
-from workbench import benchmarks, datasets
+from workbench import contract, datasets
 from workbench.agents.registry import factory
 from workbench.analysis.sensitivity import Setting, measure_under, probabilities
 from workbench.errors import InputError
@@ -15,7 +15,7 @@ from workbench.vad import VadSettings
 @pytest.fixture(scope="module")
 def run(tiny_dataset, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "oracle"
-    make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    make = factory("oracle", benchmark=contract.get("ifeval"))
     batch.run(batch.Plan(datasets.load(tiny_dataset), make, folder, concurrency=1))
     made = wb.load_run(folder)
     score_run(made)
@@ -47,7 +47,7 @@ def test_a_table_of_what_changes(run):
 def test_probabilities_are_computed_once(run, monkeypatch):
     probabilities(run)
     monkeypatch.setattr("workbench.analysis.sensitivity.speech_probabilities", lambda *_: pytest.fail("computed again"))
-    assert len(probabilities(run)) == 24
+    assert len(probabilities(run)[0]) == 24
 
 
 def test_one_setting_is_no_comparison(run):

@@ -5,8 +5,9 @@ import pytest
 from made_up import measured_systems
 from scipy.stats import kendalltau
 
-from workbench.analysis.sweep import ranking_flips, scores, sweep, tau_b
+from workbench.analysis.sweep import ranking_flips, sweep, tau_b
 from workbench.benchmarks.ifeval import BENCHMARK
+from workbench.deciding import Decider, scores
 from workbench.errors import InputError
 
 
@@ -22,14 +23,14 @@ def swept(systems):
 
 def test_the_preset_is_the_papers_180_settings(swept):
     assert len(swept.settings) == 180 and swept.systems == ("s0", "s1", "s2", "s3")
-    assert swept.settings.iloc[swept.default].to_dict() == {name: BENCHMARK.defaults[name] for name in swept.settings}
+    assert swept.settings.iloc[swept.default].to_dict() == {name: BENCHMARK.limits()[name] for name in swept.settings}
 
 
 def test_scores_equal_verdicts_decided_one_setting_at_a_time(swept, systems):
     for index in (0, 57, 179):
-        setting = BENCHMARK.defaults | swept.settings.iloc[index].to_dict()
+        setting = swept.settings.iloc[index].to_dict()
         for at, frame in enumerate(systems.values()):
-            verdict = BENCHMARK.verdicts(frame, setting)["verdict"]
+            verdict = Decider(BENCHMARK, frame).verdicts(setting)["verdict"]
             passed, measured = verdict == "pass", verdict != "unmeasurable"
             assert swept.scores["ias"][index, at] == pytest.approx(passed.sum() / measured.sum(), abs=1e-6)
             rate = {
@@ -71,7 +72,8 @@ def test_a_ranking_flips_where_it_says_and_not_before(systems):
     assert flips.below is not None or flips.above is not None
 
     def ranking(value):
-        gaps = [scores(BENCHMARK, f, {"max_wait_s": np.array([value])})["entailment_gap"][0] for f in systems.values()]
+        deciders = [Decider(BENCHMARK, frame) for frame in systems.values()]
+        gaps = [scores(one, {"max_wait_s": np.array([value])})["entailment_gap"][0] for one in deciders]
         return np.round(gaps, 9).argsort(kind="stable").tolist()
 
     for edge, between in ((flips.below, -1), (flips.above, 1)):

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError, ProblemsFound
 from workbench.judges.compare import agree, band, disagreements, pair_up, rank_interval
 from workbench.judges.human import agreement, pool, read_labels
-from workbench.judges.pas import JUDGE
 
 
 def frame(scores, labels):

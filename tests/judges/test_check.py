@@ -9,10 +9,10 @@ import pytest
 from chat_loopback import Say, answer, is_conflict
 from judge_runs import make_case, make_run
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.check import check_judge
-from workbench.judges.pas import JUDGE
 from workbench.judges.probes import attacks, fillers
 
 

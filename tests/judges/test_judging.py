@@ -8,10 +8,10 @@ import pytest
 from chat_loopback import KEY, Say, answer, error, is_conflict, sound
 from judge_runs import AGENT, make_case, make_run, write_record
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import Tally, judge_run
-from workbench.judges.pas import JUDGE
 from workbench.judges.store import LINES, Log, load_latest, load_record, table
 from workbench.judges.summary import summarise
 

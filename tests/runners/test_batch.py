@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from workbench import benchmarks, datasets, episodes
+from workbench import contract, datasets, episodes
 from workbench.agents.base import AgentError, AudioOut, Traits, TurnEnd
 from workbench.agents.registry import factory
 from workbench.errors import InputError
@@ -23,7 +23,7 @@ from workbench.runs import load_run
 
 def plan(dataset, out, agent="silent", **changes):
     loaded = datasets.load(dataset)
-    make = factory(agent, planner=benchmarks.get("ifeval").moves) if isinstance(agent, str) else agent
+    make = factory(agent, benchmark=contract.get("ifeval")) if isinstance(agent, str) else agent
     return batch.Plan(loaded, make, out, **({"concurrency": 1} | changes))
 
 
