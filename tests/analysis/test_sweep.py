@@ -1,14 +1,19 @@
 """Sweeps decide stored measurements again; rankings, Kendall's tau and flip points are checked by brute force."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import scored_runs as made
 from made_up import measured_systems
 from scipy.stats import kendalltau
 
-from workbench.analysis.sweep import ranking_flips, sweep, tau_b
+import workbench as wb
+from workbench.analysis.sweep import ranking_flips, ranks, sweep, tau_b
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.deciding import Decider, scores
 from workbench.errors import InputError
+from workbench.files import read_json, write_json
+from workbench.runs import MEASUREMENTS, SCORE, VERDICTS
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +72,64 @@ def test_the_default_is_added_to_a_grid_without_it(systems):
     assert made.settings["max_wait_s"].tolist() == [0.5, 1.0, 2.0] and made.default == 2
 
 
-def test_a_ranking_flips_where_it_says_and_not_before(systems):
-    flips = ranking_flips(BENCHMARK, systems, "max_wait_s")
-    assert flips.below is not None or flips.above is not None
+@pytest.mark.parametrize("threshold", BENCHMARK.threshold)
+def test_a_ranking_flips_where_it_says_and_not_before(systems, threshold):
+    flips, default = ranking_flips(BENCHMARK, systems, threshold), BENCHMARK.limits()[threshold]
+    deciders = [Decider(BENCHMARK, frame) for frame in systems.values()]
 
-    def ranking(value):
-        deciders = [Decider(BENCHMARK, frame) for frame in systems.values()]
-        gaps = [scores(one, {"max_wait_s": np.array([value])})["entailment_gap"][0] for one in deciders]
-        return np.round(gaps, 9).argsort(kind="stable").tolist()
+    def ranking(values):
+        gaps = [scores(one, {threshold: np.asarray(values)})["entailment_gap"] for one in deciders]
+        return ranks(np.stack(gaps, axis=1))
 
-    for edge, between in ((flips.below, -1), (flips.above, 1)):
-        if edge is None:
-            continue
-        assert ranking(edge) != ranking(2.0)
-        for share in np.linspace(0.02, 0.98, 25):
-            assert ranking(2.0 + share * (edge - 2.0)) == ranking(2.0), between
+    [before] = ranking([default])
+    for edge, reach in ((flips.below, 0.0), (flips.above, 3 * default)):
+        assert edge is None or (ranking([edge])[0] != before).any()
+        until = reach if edge is None else edge
+        assert (ranking(default + np.linspace(0.01, 0.99, 99) * (until - default)) == before).all()
+
+
+def test_the_number_of_backchannels_is_seen_to_turn_a_ranking(systems):
+    """One says two backchannels wherever the rule is stated; the other says one, and every other time a long one."""
+    frame = systems["s0"].assign(reason=None)
+    rows = (frame["action"] == "BACKCHANNEL").to_numpy()
+    stated = rows & (frame["level"] == "L1").to_numpy()
+    frame.loc[rows, ["starting", "touching", "longest_s"]] = 1, 1, 0.5
+    frame.loc[rows, "user_goes_on"] = True
+    twice, long = frame.copy(), frame.copy()
+    twice.loc[stated, "touching"] = 2
+    long.loc[np.flatnonzero(stated)[::2], "longest_s"] = 3.0
+    flips = ranking_flips(BENCHMARK, {"twice": twice, "long": long}, "bc_window_max")
+    assert flips.below == pytest.approx(2.0) and flips.below < 2.0 and flips.above is None
+
+
+def test_runs_of_different_datasets_are_refused_or_joined_on_what_they_share(tmp_path):
+    small, large = made.dataset(tmp_path / "small", limit=24), made.dataset(tmp_path / "large", limit=48)
+    one = wb.load_run(made.run(small, tmp_path / "one", made.oracle))
+    two = wb.load_run(made.run(large, tmp_path / "two", made.contrary))
+    with pytest.raises(InputError, match="different datasets; give runs of one, or common=True"):
+        wb.sweep([one, two])
+    with pytest.raises(InputError, match="different datasets"):
+        wb.ranking_flips([one, two], "max_wait_s")
+    both = wb.sweep([one, two], {"max_wait_s": (2.0,)}, common=True, ranking="ias")
+    assert both.scores["ias"][0].tolist() == [1.0, 0.0] and both.ranking == "ias"
+    kept = set(one.measurements["case"]) & set(two.measurements["case"])
+    assert len(kept) == 24
+    other = wb.load_run(made.run(small, tmp_path / "other", made.contrary))
+    write_json(other.scores / SCORE, read_json(other.scores / SCORE) | {"thresholds": {"max_wait_s": 1.0}})
+    with pytest.raises(InputError, match="different thresholds"):
+        wb.sweep([one, other])
+
+
+def test_a_row_that_stands_twice_is_said_in_words(tmp_path):
+    run = wb.load_run(made.run(made.dataset(tmp_path / "set", limit=12), tmp_path / "run", made.oracle))
+    for name in (MEASUREMENTS, VERDICTS):
+        path = run.scores / name
+        frame = pd.read_parquet(path)
+        pd.concat([frame, frame[:1]]).to_parquet(path, index=False)
+        with pytest.raises(InputError, match=f"{name}: the row {frame['case'][0]} stands twice; score the run again"):
+            run.measurements  # noqa: B018
+        frame.to_parquet(path, index=False)
+    assert len(run.measurements) == 12
 
 
 def test_refusals(systems):
