@@ -71,7 +71,11 @@ async def test_what_cannot_be_read_is_an_error_with_its_text(single, server, mod
     assert "could not be read" in server.bodies[1]["messages"][-1]["content"]
     summary = summarise(single, result.folder)
     assert not summary.valid and summary.problems[0].startswith("INVALID")
-    assert summary.pas.iloc[0]["n"] == 0 and summary.pas.iloc[0]["mean"] is None and summary.pas.iloc[0]["errors"] == 1
+    assert (
+        summary.tables["pas"].iloc[0]["n"] == 0
+        and summary.tables["pas"].iloc[0]["mean"] is None
+        and summary.tables["pas"].iloc[0]["errors"] == 1
+    )
 
 
 @pytest.mark.parametrize("name", REPAIRED)
@@ -131,7 +135,7 @@ async def test_a_shared_folder_serves_other_runs(run, tmp_path, server, model):
     twin = make_run(tmp_path / "twin")
     result = await judged(twin, model(), shared=shared)
     assert result.requests == 0 and len(load_latest(result.folder)) == 16
-    assert summarise(twin, result.folder).pas.iloc[0]["n"] == 16
+    assert summarise(twin, result.folder).tables["pas"].iloc[0]["n"] == 16
 
 
 async def test_five_per_cent(tmp_path, server, model):
@@ -234,7 +238,7 @@ async def test_cases_without_words_to_judge(tmp_path, server, model):
     assert latest[cases[1].id, ""].reason == "no_transcript"
     assert latest[cases[2].id, ""].status == "ok" and len(server.bodies) == 1
     assert "(the assistant produced no speech)" in server.bodies[0]["messages"][1]["content"]
-    row = summarise(run, result.folder).pas.iloc[0]
+    row = summarise(run, result.folder).tables["pas"].iloc[0]
     assert (row["n"], row["not_judgeable"], row["errors"]) == (1, 2, 0)
     write_record(run, cases[1], "Now there is text.")
     assert (await judged(run, model())).requests == 1
