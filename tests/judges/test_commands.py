@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import typer
 from chat_loopback import KEY, Say, sound
 from typer.testing import CliRunner
 
-from workbench import contract
+from workbench.benchmarks.ifeval import BENCHMARK as IFEVAL
 from workbench.cli.judging import judge, judge_check
 from workbench.errors import InputError
 from workbench.judges.base import judge_of
@@ -99,10 +100,11 @@ def test_options_that_cannot_be(call, options, words):
 
 
 def test_judges_are_found_by_benchmark():
-    assert judge_of(contract.get("ifeval")).name == judge_of(contract.get("ifeval"), "pas").name == "pas"
-    for name, benchmark in ((None, "other"), ("pas", "other")):
-        with pytest.raises(InputError):
-            judge_of(contract.get(benchmark), name)
+    assert judge_of(IFEVAL).name == judge_of(IFEVAL, "pas").name == "pas"
+    with pytest.raises(InputError, match="these judges: none"):
+        judge_of(replace(IFEVAL, judges=()))
+    with pytest.raises(InputError, match="has no judge 'pas'"):
+        judge_of(replace(IFEVAL, judges=()), "pas")
 
 
 def test_ctrl_c_keeps_what_is_judged(run, server):
