@@ -104,8 +104,8 @@ def _attempt_there(job: bytes, folder: str) -> tuple[Any, Exception | None]:
         function, item = pickle.loads(job)
     except ImportError as error:
         return None, InputError(
-            f"A Dask worker on {socket.gethostname()} lacks the module {error.name!r}; install it there, or put it "
-            f"where that machine can read it, such as {folder}."
+            f"A Dask worker on {socket.gethostname()} lacks the module {error.name!r}; install it, or put it where "
+            f"that machine can read it, such as {folder}."
         )
     return _attempt(function, item)
 
