@@ -367,3 +367,17 @@ async def test_nothing_recorded(run):
     with pytest.raises(InputError, match="nothing to judge"):
         await judged(run, OfflineJudge())
     assert not run.judgements.exists()
+
+
+def test_a_record_that_cannot_be_read_is_not_judgeable_and_the_rest_is_judged(tmp_path):
+    run = make_run(tmp_path / "run")
+    first, second, *_ = run.recorded()
+    path = run.episodes / f"{first}.rec.json"
+    path.write_text(path.read_text().replace('"duration_s":12.345', '"duration_s":NaN'))
+    (run.episodes / f"{second}.rec.json").write_text("{")
+    result = asyncio.run(judged(run, OfflineJudge()))
+    assert (result.tally.judged, result.tally.not_judgeable) == (14, 2)
+    lines = load_latest(result.folder)
+    assert lines[first, ""].reason == lines[second, ""].reason == "bad_record"
+    assert "field 'duration_s'" in lines[first, ""].message
+    assert not summarise(run, result.folder).problems
