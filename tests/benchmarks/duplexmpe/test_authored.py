@@ -156,9 +156,7 @@ def test_neither_the_name_nor_the_length_nor_a_device_word_gives_t_away(data):
     ]
     assert any("N4_Q turns; vary it" in problem for problem in check.spread(always))
     others = [turn.text for s in data.scenarios.values() for turn in s.turns if turn.label == "N2" and turn.text]
-    assert (
-        sum(any(name in text for name in ("Juno,", "Marlow,", "Beacon,", "Otto,", "Tilly,")) for text in others) >= 10
-    )
+    assert sum(any(name in text for name in ("Juno,", "Marlow,", "Beacon,", "Otto,")) for text in others) >= 10
 
 
 def test_variations_keep_the_rules_and_name_their_source(data):

@@ -243,7 +243,7 @@ LONG = " ".join(WORDS[:10])
 BAD = {
     "broken JSON": (lambda b, n: ('{"situation": "a", "turn1": oops}', "stop", None), "not valid JSON"),
     "no JSON": (lambda b, n: ("Sure! Here you go.", "stop", None), "holds no JSON object"),
-    "missing key": (lambda b, n: ('{"situation": "a man", "sex": "male", "age": "35 to 49", "turn1": "Hi."}', "stop", None), "turn2"),
+    "missing key": (lambda b, n: {k: v for k, v in good(b, n).items() if k != "turn2"}, "turn2"),
     "refusal": (lambda b, n: (None, "stop", "I cannot help with that."), "declined"),
     "content filter": (lambda b, n: ("", "content_filter", None), "declined"),
     "truncated": (lambda b, n: ('{"situation": "a man', "length", None), "cut off"),
