@@ -24,9 +24,9 @@ import pandas as pd
 
 import workbench as wb
 from workbench import pictures, practice
-from workbench.analysis.statistics import minimum_detectable_difference
 from workbench.pictures import notebook
 from workbench.pictures.listen import listen
+from workbench.statistics import minimum_detectable_difference
 
 notebook.start()
 

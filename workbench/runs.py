@@ -267,6 +267,8 @@ def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
     if not (run.scores / SCORE).exists():
         raise InputError(f"{run.folder} has not been scored; run `workbench score {run.folder}` first.")
     score = read_json(run.scores / SCORE)
+    if not isinstance(score, dict):
+        raise InputError(f"{run.scores / SCORE} is not what scoring writes; {again}")
     if score.get("scorer") != SCORER:
         raise InputError(
             f"{run.folder} was scored by version {score.get('scorer')!r} of the scorer and this is {SCORER!r}; {again}"
@@ -292,7 +294,10 @@ def read_rows(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}); score the run again.") from None
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{path} cannot be read ({told}); score the run again.") from None
+    if "case" not in frame:
+        raise InputError(f"{path} is not what scoring writes; score the run again.")
     frame = frame.assign(**{name: values for name, values in keys(frame).items() if name not in frame})
     twice = frame[frame.duplicated(list(KEYS))]
     if len(twice):

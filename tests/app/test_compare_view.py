@@ -23,7 +23,7 @@ def space(store):
 def test_wins_losses_and_the_cases_that_differ(space):
     view = CompareView(space)
     assert view.names == ("prompt", "slow") and view.table.total == 6
-    tests = view.comparison.tests(resamples=100).iloc[0]
+    tests = view.comparison.tests().iloc[0]
     assert (tests.wins, tests.losses, tests.ties) == (0, 6, 0)
     assert "slow against prompt" in view.tests.object and "gaps" not in view.names
     assert [name for name, _, _ in view.table.columns][-2:] == ["reason:prompt", "reason:slow"]

@@ -39,14 +39,14 @@ def data_of(page: str) -> dict:
 def test_a_page_holds_everything_and_asks_nobody(store):
     page = case_page(store, FIRST)
     assert (
-        not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:)""", page)
-        and "http:" not in page
-        and "https://" not in page
+        not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:)""", page) and "http:" not in page and "https://" not in page
     )
     assert "default-src 'none'" in page and "System prompt" in page and "All right" not in page.split("<main>")[0]
     assert len(page) < 400_000
     data = data_of(page)
-    sound, rate = soundfile.read(io.BytesIO(base64.b64decode(re.search(r'<audio[^>]* src="data:[^,]*,([^"]*)"', page).group(1))))
+    sound, rate = soundfile.read(
+        io.BytesIO(base64.b64decode(re.search(r'<audio[^>]* src="data:[^,]*,([^"]*)"', page).group(1)))
+    )
     assert sound.shape[1] == 2 and abs(len(sound) / rate - data["last"]) < 0.05
     loud = np.abs(sound[int(6.6 * rate) : int(7.4 * rate)]).max(axis=0)
     assert loud[1] > 0.005 > loud[0], "the agent speaks on channel 1, the user does not"

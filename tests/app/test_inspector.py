@@ -317,7 +317,9 @@ def test_sources_hold_window_limit_spans_words_and_events(store):
     assert [kind for kind in data["agent_spans"]["what"] if "utterance" in kind]
     assert len(data["user_words"]["left"]) == 2 and data["user_labels"]["label"][0].startswith("Hello")
     assert data["events"]["x"] == [0.0, 8.0] and data["cues"]["x"] == [0.0, 2.0, 4.0, 6.0]
-    assert "agent 47" in detail.loudness.replace("agent 48", "agent 47") and np.abs(data["agent_wave"]["high"]).max() > 0.9
+    assert (
+        "agent 47" in detail.loudness.replace("agent 48", "agent 47") and np.abs(data["agent_wave"]["high"]).max() > 0.9
+    )
     wave.zoom_to_window()
     assert wave.span == [pytest.approx(4.2), pytest.approx(wave.whole[1])] or wave.span[0] == pytest.approx(4.2)
     assert wave.lanes[0].sources["agent_wave"].data["x"].min() > 3
@@ -351,7 +353,9 @@ def test_viewport_refills_and_lands_in_the_link(space):
 def test_player_gets_an_address_and_no_sound_in_the_page(space):
     view = CaseView(space)
     space.select(FIRST)
-    assert re.fullmatch(r"wb-files/[0-9a-f]{10}/[0-9a-f]{12}/episodes/R1_C2_i1_L1\.stereo\.wav", view.player.systems[0]["src"])
+    assert re.fullmatch(
+        r"wb-files/[0-9a-f]{10}/[0-9a-f]{12}/episodes/R1_C2_i1_L1\.stereo\.wav", view.player.systems[0]["src"]
+    )
     space.select(("gaps", "R1_C2_i2_L2", ""))
     assert view.player.systems[0]["src"] == ""
 

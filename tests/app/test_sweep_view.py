@@ -9,7 +9,7 @@ import pytest
 from workbench import benchmarks
 from workbench.analysis.sweep import sweep
 from workbench.app import links
-from workbench.app.redecide import Redecide, bounds, ranks
+from workbench.app.redecide import Redecide, bounds
 from workbench.app.side_by_side import load_tables
 from workbench.app.sweep_view import SweepView
 from workbench.app.workspace import Workspace
@@ -106,10 +106,6 @@ def test_maps_and_ranking_hold_every_run(space):
     assert view.maps.figure is figure and len(view.maps.source.data["value"])
     view.grid_box.collapsed = False
     assert view.grid_tau.object is not None
-
-
-def test_ranks_share_a_place_and_put_the_unmeasured_last():
-    assert ranks([0.5, float("nan"), 0.7, 0.5]) == [2, 4, 1, 2]
 
 
 def test_strict_decides_by_the_strict_variant(space):

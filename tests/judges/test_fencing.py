@@ -6,8 +6,8 @@ import re
 import pytest
 from chat_loopback import gullible, outside_quotes
 from judge_runs import AGENT, SPOKEN, make_case, make_record, make_run
-from workbench.judges.pas import JUDGE, items
 
+from workbench.benchmarks.ifeval.judging import JUDGE, items
 from workbench.chat.messages import schema
 from workbench.errors import InputError
 from workbench.judges import prompts

@@ -272,13 +272,18 @@ def _whole_cell(rate: pd.Series) -> str:
         return f'<td class="all wb-muted">none of {rate["rows"]} measured</td>'
     left = rate["rows"] - rate["measured"]
     aside = f", {left} not measured" if left else ""
-    return (f'<td class="all">{rate["rate"]:.1%} <span class="wb-muted">[{rate["low"]:.1%}, {rate["high"]:.1%}] '
+    return (f'<td class="all">{rate["rate"]:.1%} <span class="wb-muted">{_ends(rate)} '
             f'{rate["passed"]}/{rate["measured"]}{aside}</span></td>')  # fmt: skip
+
+
+def _ends(rate: pd.Series) -> str:
+    ends = "" if pd.isna(rate["low"]) else f"[{rate['low']:.1%}, {rate['high']:.1%}]"
+    return ", ".join(filter(None, (ends, rate["note"])))
 
 
 def _rate_cell(rate: pd.Series) -> str:
     if not rate["measured"]:
         return f'<td class="wb-muted" title="none of {rate["rows"]} measured">–</td>'
     colour = HEAT[round(rate["rate"] * 255)]
-    title = f"{rate['passed']} of {rate['measured']} pass, 95 % interval {rate['low']:.1%} to {rate['high']:.1%}"
+    title = f"{rate['passed']} of {rate['measured']} pass, 95 % interval {_ends(rate)}"
     return f'<td style="background: {colour}; color: {on_heat(rate["rate"])}" title="{title}">{rate["rate"]:.0%}</td>'

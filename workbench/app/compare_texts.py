@@ -21,26 +21,27 @@ def tests_table(frame: pd.DataFrame, baseline: str) -> str:
         "excluded",
         "difference, points",
         "95 % interval",
-        "p (bootstrap)",
+        "p (sign flip)",
         "p (McNemar)",
     )
     out = "".join(f"<th>{esc(head)}</th>" for head in heads)
     lines = [f"<tr>{out}</tr>"]
     for row in frame.to_dict("records"):
-        interval = "none" if _none(row["low_pp"]) else f"{row['low_pp']:+.1f} to {row['high_pp']:+.1f}"
+        interval = "" if _none(row["low_pp"]) else f"{row['low_pp']:+.1f} to {row['high_pp']:+.1f}"
+        if isinstance(row.get("note"), str):
+            interval = ", ".join(filter(None, (interval, row["note"])))
         difference = "–" if _none(row["difference_pp"]) else f"{row['difference_pp']:+.1f}"
-        note = f' title="{esc(row["note"])}"' if isinstance(row.get("note"), str) else ""
         names = f"{esc(row['system'], 40)} against {esc(baseline, 40)}"
         lines.append(
             f'<tr><th scope="row" title="{esc(row["system"])}">{names}</th>'
             f'<td class="wb-pass">{row["wins"]}</td><td class="wb-fail">{row["losses"]}</td><td>{row["ties"]}</td>'
-            f"<td>{row['excluded']}</td><td>{difference}</td><td{note}>{interval}</td>"
-            f"<td>{_p(row['p_bootstrap_holm'])}</td><td>{_p(row['p_mcnemar_holm'])}</td></tr>"
+            f"<td>{row['excluded']}</td><td>{difference}</td><td>{esc(interval)}</td>"
+            f"<td>{_p(row['p_sign_flip_holm'])}</td><td>{_p(row['p_mcnemar_holm'])}</td></tr>"
         )
     about = (
-        "Wins: the run passes where the baseline fails. Only cases measured for both count. Intervals and the "
-        "bootstrap resample conversations; McNemar's exact test takes cases as independent. Both p values are "
-        "corrected by Holm."
+        "Wins: the run passes where the baseline fails. Only cases measured for both count. Intervals go by "
+        "conversations, and so does the exact sign-flip test; McNemar's exact test takes cases as independent. Both "
+        "p values are corrected by Holm."
     )
     table = f'<div class="wb-wide"><table class="wb-strip">{"".join(lines)}</table></div>'
     return f'{table}<div class="wb-muted">{about}</div>'

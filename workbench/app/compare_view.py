@@ -25,7 +25,6 @@ from workbench.pictures.recording import Picture
 from workbench.pictures.texts import esc, plain
 
 MOST = 4
-RESAMPLES = 2000
 _LABELS = ("level", "action", "metric", "role")
 _WHICH = {"all differences": "all", "wins": "wins", "losses": "losses"}
 
@@ -110,7 +109,7 @@ class CompareView(Viewer):
             try:
                 loaded = {run.name: load_tables(run) for run in runs}
                 self.comparison = _joined(loaded)
-                tests = self.comparison.tests(space.rule, resamples=RESAMPLES)
+                tests = self.comparison.tests(space.rule)
                 self.tests.object = tests_table(tests, self.names[0])
                 if len(self.comparison.only_in):
                     told.append(f"{len(self.comparison.only_in)} cases are not in every run and are left out.")

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import wilson
 from workbench.pictures.texts import terms
+from workbench.statistics import rate
+from workbench.statistics.slices import outcomes
 
 FIXED_FACETS = (
     "run",
@@ -146,14 +147,15 @@ def ordered(frame: pd.DataFrame, rows: np.ndarray, column: str, descending: bool
 
 
 def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
-    """Passed, measured, rows, rate and Wilson's interval a group; unmeasured rows are counted, never rated."""
+    """Passed, measured, rows, rate and its interval a group; unmeasured rows are counted, never rated."""
     by = list(by)
-    passed, measured = frame["verdict"].eq("pass"), frame["verdict"].isin(("pass", "fail"))
-    base = frame[by].apply(_words).assign(passed=passed, measured=measured, rows=1)
-    out = base.groupby(by, sort=True)[["passed", "measured", "rows"]].sum().reset_index()
-    out["rate"] = out["passed"] / out["measured"].where(out["measured"] > 0)
-    intervals = [
-        wilson(int(p), int(m)) if m else (None, None) for p, m in zip(out["passed"], out["measured"], strict=True)
-    ]
-    out["low"], out["high"] = [pair[0] for pair in intervals], [pair[1] for pair in intervals]
-    return out
+    words = frame[by].apply(_words).reset_index(drop=True)
+    outcome, conversation = outcomes(frame["verdict"]), pd.factorize(frame["conversation"].astype(str))[0]
+    rows = []
+    for names, part in words.groupby(by, sort=True):
+        at = part.index.to_numpy()
+        found = rate(outcome[at], conversation[at])
+        counts = {"passed": found.numerator, "measured": found.denominator, "rows": len(at)}
+        ends = {"rate": found.value, "low": found.low, "high": found.high, "note": found.note}
+        rows.append(dict(zip(by, names, strict=True)) | counts | ends)
+    return pd.DataFrame(rows, columns=[*by, "passed", "measured", "rows", "rate", "low", "high", "note"])

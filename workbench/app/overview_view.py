@@ -1,6 +1,6 @@
 """The benchmark's tables and pictures for the chosen runs, with intervals; one part at a time.
 
-Counting takes seconds (10,000 resamples a run), so it is done once for each choice of runs, away from
+Counting takes a moment, so it is done once for each choice of runs, away from
 the server's loop, and kept for all sessions. Titles, order and pictures are the benchmark's `sections`.
 """
 
@@ -106,7 +106,7 @@ class OverviewView(Viewer):
         if found is not None or document is None or not document.session_context:
             self._arrived(key, found or count(key, folders(space, choice.names)))
             return
-        self.told.object = f'<div class="wb-muted">Counting {len(runs)} runs, with 10,000 resamples each …</div>'
+        self.told.object = f'<div class="wb-muted">Counting {len(runs)} runs …</div>'
         where = folders(space, choice.names)
 
         def work() -> None:

@@ -7,15 +7,16 @@ verdict is never made here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.sweep import Sweep, sweep, tau_b
+from workbench.analysis.sweep import Sweep, sweep
 from workbench.app.store import KEY, Key
 from workbench.contract import Benchmark, Contrast
+from workbench.statistics import tau_b
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,3 @@ def bounds(benchmark: Benchmark, threshold: str) -> tuple[float, float, float]:
 def shown(value: float) -> str:
     """A score in percent or points; a dash where nothing was measured."""
     return "–" if value != value else f"{100 * value:.1f}"
-
-
-def ranks(values: Sequence[float]) -> list[int]:
-    """Competition ranks, best 1; what is not measured comes last."""
-    numbers = [float("-inf") if value != value else float(value) for value in values]
-    return [1 + sum(other > value + 1e-9 for other in numbers) for value in numbers]

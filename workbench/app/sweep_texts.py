@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.app.redecide import Answer, Redecide, bounds, ranks, shown
+from workbench.app.redecide import Answer, Redecide, bounds, shown
 from workbench.contract import Benchmark
 from workbench.pictures.texts import esc
+from workbench.statistics import ranks
 
 
 def rank_table(engine: Redecide, answer: Answer, score: str, settings: Mapping[str, float]) -> str:
@@ -16,16 +17,17 @@ def rank_table(engine: Redecide, answer: Answer, score: str, settings: Mapping[s
     before, now = ranks(engine.base[score][0]), ranks(answer.scores[score])
     heads = "".join(f"<th>{esc(name)}</th>" for name in engine.score_names)
     lines = []
-    for at in sorted(range(len(engine.names)), key=lambda at: now[at]):
+    for at in sorted(range(len(engine.names)), key=lambda at: (math.isnan(now[at]), now[at])):
         moved = before[at] - now[at]
-        arrow = f"▲{moved}" if moved > 0 else f"▼{-moved}" if moved < 0 else ""
+        arrow = f"▲{moved:g}" if moved > 0 else f"▼{-moved:g}" if moved < 0 else ""
+        place = "not ranked" if math.isnan(now[at]) else f"{now[at]:g}"
         cells = []
         for name in engine.score_names:
             value, change = answer.scores[name][at], answer.scores[name][at] - engine.base[name][0][at]
             aside = f' <span class="wb-muted">({100 * change:+.1f})</span>' if abs(change) > 5e-4 else ""
             cells.append(f"<td>{shown(value)}{aside}</td>")
         run, turned = engine.names[at], len(answer.flips[engine.names[at]])
-        title = f'<th scope="row" title="{esc(run)}">{now[at]} {arrow} {esc(run, 40)}</th>'
+        title = f'<th scope="row" title="{esc(run)}">{place} {arrow} {esc(run, 40)}</th>'
         lines.append(f"<tr>{title}{''.join(cells)}<td>{turned or '–'}</td></tr>")
     moved = ", ".join(f"{name} {value:g}" for name, value in settings.items()) or "none; these are the defaults"
     tau = (

@@ -3,7 +3,7 @@
 An engine is found by a spec, `name` or `name?option=value&option=value`:
 
     hibari                                       needs no download and no key
-    kokoro                                       28 people; `workbench voices get kokoro` once
+    kokoro                                       26 people; `workbench voices get kokoro` once
     openai?model=gpt-4o-mini-tts                 any server that speaks OpenAI's audio/speech
     command?template=espeak-ng -v {voice} -w {out} {text}&voices=en-us,en-gb
 
@@ -155,7 +155,7 @@ def own_voice(engine: Engine, voice: str) -> str:
     return full.partition(":")[2]
 
 
-def cast(key: str, people: Mapping[str, Person], engine: Engine) -> dict[str, str]:
+def cast(key: str, people: Mapping[str, Person], engine: Engine | Recorded) -> dict[str, str]:
     """A voice for each speaker of one conversation, no two alike: always the same for the same key and engine.
 
     people : speaker -> who that is, in any order. Each gets the voice that fits best among those left; of
@@ -180,6 +180,22 @@ def cast(key: str, people: Mapping[str, Person], engine: Engine) -> dict[str, st
     for speaker in sorted(people, key=lambda name: (people[name].sex is None, people[name].age is None)):
         chosen[speaker] = min(set(engine.voices) - set(chosen.values()), key=lambda voice: rank(speaker, voice))
     return {speaker: chosen[speaker] for speaker in people}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The engine that a dataset was built with, as its header names it: enough to cast voices again."""
+
+    name: str
+    voices: tuple[str, ...]
+    people: Mapping[str, Person]
+
+    @classmethod
+    def of(cls, speech: Mapping) -> Recorded:
+        from workbench.construct.engines import hibari, kokoro
+
+        people = hibari.HibariEngine.people | {f"kokoro:{voice}": who for voice, who in kokoro.PEOPLE.items()}
+        return cls(str(speech.get("engine")), tuple(speech.get("voices", ())), people)
 
 
 def engine_for(spec: str | None, *, full: bool) -> str:

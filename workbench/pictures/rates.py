@@ -100,13 +100,17 @@ def _placed(order: Iterable[str], known: Sequence[str]) -> list[str]:
 
 def _points(part: pd.DataFrame, by: str, names: Mapping[str, str], value: str) -> dict[str, list]:
     rates, low, high = _fractions(part, value, "low", "high")
-    spans = zip(low, high, strict=True)
+    notes = part["note"].fillna("") if "note" in part else [""] * len(part)
+    spans = zip(low, high, notes, strict=True)
     return {
         "place": [names[item] for item in part[by].astype(str)], "run": part["run"].astype(str).tolist(),
         "value": rates.tolist(), "low": low.fillna(rates).tolist(), "high": high.fillna(rates).tolist(),
         "passed": part["passed"].astype(int).tolist(), "measured": part["measured"].astype(int).tolist(),
         "shown": [f"{percent(rate)} %" if rate == rate else "not measured" for rate in rates],
-        "interval": ["none" if a != a or b != b else f"{percent(a)} to {percent(b)} %" for a, b in spans],
+        "interval": [
+            ", ".join(filter(None, ("none" if a != a or b != b else f"{percent(a)} to {percent(b)} %", note)))
+            for a, b, note in spans
+        ],
         "absent": ["" if rate == rate else "not measured" for rate in rates],
     }  # fmt: skip
 

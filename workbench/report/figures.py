@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.rates import newcombe_paired
 from workbench.contract import Section
 
 NONE = "\u2013"
-BOOTSTRAP, WILSON, NEWCOMBE = "bootstrap", "Wilson", "Newcombe"
 
 
 @dataclass(frozen=True)
@@ -69,13 +67,12 @@ def heading(name: str) -> str:
 
 
 def between(row: Mapping[str, Any], signed: bool = False) -> str:
-    """'90.1 to 96.4', with a mark where the interval is not a bootstrap."""
-    low, high = plain(row["low"]), plain(row["high"])
+    """'90.1 to 96.4', with what has to be said beside it, such as that it rests on few conversations."""
+    low, high, note = (plain(row.get(name)) for name in ("low", "high", "note"))
     if low is None or high is None:
-        return "no interval"
+        return note or "no interval"
     sign = "+" if signed else ""
-    mark = {WILSON: " (W)", NEWCOMBE: " (N)"}.get(plain(row.get("interval")), "")
-    return f"{100 * low:{sign}.1f} to {100 * high:{sign}.1f}{mark}"
+    return f"{100 * low:{sign}.1f} to {100 * high:{sign}.1f}" + (f", {note}" if note else "")
 
 
 def figure_of(row: Mapping[str, Any], section: Section) -> Figure:
@@ -117,32 +114,3 @@ def key_of(row: Mapping[str, Any], frame: pd.DataFrame, section: Section) -> tup
 def key_heads(frame: pd.DataFrame, section: Section) -> tuple[str, ...]:
     names = {chart.names for chart in section.charts}
     return tuple(heading(key) for key in labels(frame, section) if key not in names) or ("cases",)
-
-
-def with_intervals(frame: pd.DataFrame, section: Section) -> pd.DataFrame:
-    """The table with a column `interval`, the method of each row.
-
-    When every conversation agrees, resampling shows no spread. A table of rates then holds Wilson's interval
-    over conversations and says so in `note`; for a gap Newcombe's paired interval is added here.
-    """
-    if section.kind == "plain":
-        return frame.copy()
-    rows = frame.to_dict("records")
-    for row in rows:
-        noted = str(row.get("note") or "").startswith(WILSON)
-        row["interval"] = None if pd.isna(row["low"]) else WILSON if noted else BOOTSTRAP
-        if section.kind == "gaps" and row["interval"] is None:
-            row |= _gap_without_spread(row, section)
-    return pd.DataFrame.from_records(rows, columns=[*frame.columns, "interval"])
-
-
-def _gap_without_spread(row: Mapping[str, Any], section: Section) -> dict[str, Any]:
-    first, second = section.sides
-    pairs, gap = int(row[f"{first}_measured"]), row[section.value]
-    if not pairs or pairs != row[f"{second}_measured"] or gap not in (-1.0, 0.0, 1.0):
-        return {}
-    # No spread means that every conversation shows the same difference, so the counts give the pairs.
-    both = int(row[f"{first}_passed"]) if gap == 0 else 0
-    only = (pairs if gap == sign else 0 for sign in (1, -1))
-    found = newcombe_paired(both, *only, pairs - both if gap == 0 else 0)
-    return {"low": found[0], "high": found[1], "interval": NEWCOMBE} if found else {}

@@ -17,7 +17,7 @@ from workbench.files import write_atomically
 from workbench.judges.store import judge_folders, write_csv
 from workbench.judges.summary import Summary, short, summarise
 from workbench.report.calibration import Calibration, calibrate
-from workbench.report.figures import heading, with_intervals
+from workbench.report.figures import heading
 from workbench.runs import Run, load_run, load_scores
 
 LATENCY = "latency"
@@ -103,7 +103,6 @@ def gather(folders: Sequence[Path]) -> Gathered:
         cases = join(measurements, verdicts, run)
         warnings += _unscored(name, run, measurements)
         for table, frame in benchmark.tables(measurements, verdicts).items():
-            frame = with_intervals(frame, section_of(benchmark, table))
             frame.insert(0, "run", name)
             parts.setdefault(table, []).append(frame)
         cases.insert(0, "run", name)

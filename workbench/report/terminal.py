@@ -37,8 +37,8 @@ def print_report(gathered: Gathered, console: Console) -> None:
         for problem in judge.problems:
             console.print(Text(problem, style="yellow"))
     console.print(
-        "Intervals: 95 %, bootstrap over conversations. Where every conversation agrees, resampling shows no spread: "
-        "(W) is Wilson's interval over conversations, (N) Newcombe's paired one, which takes cases as independent.",
+        "Intervals: 95 %, Clopper and Pearson's with as many cases as the conversations, which share audio, are worth; "
+        "gaps by MOVER.",
         style="dim", markup=False, highlight=False,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from workbench.benchmarks.duplexmpe.authored import CONDITIONS, Authored, Label, Scenario, pick
 from workbench.cases import AfterGap, AfterTurn, AtTime, Case, Cue, Ending, Record, Window
 from workbench.construct.conversation import BuiltTurn
-from workbench.construct.voices import Engine, Person, cast
+from workbench.construct.voices import Engine, Person, Recorded, cast
 
 BENCHMARK_NAME = "duplex-mpe"
 PREAMBLE = "preamble"
@@ -63,11 +63,17 @@ def expectation(case: Case) -> Expectation:
     return Expectation.model_validate(case.expect)
 
 
+def speakers(case: Case) -> dict[str, str]:
+    """Cue -> the human who speaks it; the preamble is nobody's."""
+    turns = case.expect.get("turns")
+    return {turn["cue"]: turn["speaker"] for turn in turns or () if {"cue", "speaker"} <= set(turn)}
+
+
 def cue_id(index: int) -> str:
     return f"t{index:02d}"
 
 
-def voices_for(scenario: Scenario, engine: Engine) -> dict[str, str]:
+def voices_for(scenario: Scenario, engine: Engine | Recorded) -> dict[str, str]:
     """Speaker -> voice, and PREAMBLE -> another one: always the same for the same scenario and engine.
 
     Raises

@@ -7,7 +7,6 @@ is settled in data/ifeval/ and marked there as ours.
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from workbench.benchmarks.ifeval.authored import (
@@ -22,6 +21,7 @@ from workbench.benchmarks.ifeval.authored import (
 from workbench.cases import AfterOnset, AfterTurn, AtTime, Case, Cue, Ending, PromptPart, Record, Window
 from workbench.construct.conversation import BuiltTurn
 from workbench.construct.markup import anchor_s, parse
+from workbench.text import words
 
 TURN1, TURN2 = "turn1", "turn2"
 WINDOW = "trigger"
@@ -48,11 +48,14 @@ class Expectation(Record):
 
 
 def tokens(text: str) -> list[str]:
-    """Normalise for READBACK: lower case, [a-z0-9]+, spelled digits to digits, digit runs split (E.3)."""
+    """Normalise for READBACK: lower-case words ([a-z0-9]+), spelled digits to digits, digit runs split (E.3).
+
+    Other scripts than the paper's English: see `workbench.text.words`.
+    """
     out: list[str] = []
-    for token in re.findall(r"[a-z0-9]+", text.lower()):
+    for token in words(text):
         token = DIGITS.get(token, token)
-        out.extend(token if token.isdigit() else [token])
+        out.extend(token if token.isdecimal() else [token])
     return out
 
 

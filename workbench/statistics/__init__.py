@@ -1,12 +1,12 @@
 """The one door to the workbench's statistics.
 
-- `Rate`, `wilson`: one rate. `Rate.interval` treats cases as independent.
-- `cluster_bootstrap`, `cluster_bootstrap_sums`, `slice_sums`: many rates and their differences at
-  once, resampling whole conversations, because levels share audio.
-- `paired_counts`, `mcnemar_exact`, `newcombe_paired`, `paired_bootstrap`: two systems on the same
-  cases. The bootstrap respects clusters, McNemar's test does not.
+- `rate`, `rates`, `differences`, `slice_sums`: rates and their differences with intervals, many at
+  once, over conversations, because levels share audio. `cluster_mean`: the same for scores and seconds.
+- `paired_difference`, `sign_flip`, `paired_counts`, `mcnemar_exact`: two systems on the same cases.
+  The first two respect conversations, McNemar's test does not.
 - `cohens_h`, `discordant_odds_ratio`: effect sizes. `holm`, `benjamini_hochberg`: many tests.
-- `kendall_tau_b`, `rank_correlation`, `cohen_kappa`, `weighted_kappa`: agreement.
+- `kendall_tau_b`, `rank_correlation`, `cohen_kappa`, `weighted_kappa`: agreement; `ranks`, `tau_b` for many
+  rankings at once.
 - `mcnemar_power`, `minimum_detectable_difference`, `minimum_detectable_difference_independent`:
   planning a run.
 
@@ -15,54 +15,47 @@ cannot be computed is None with a `reason`, never 0 or NaN; what cannot be used 
 Rates are fractions; whatever ends in `_pp` is in percentage points.
 """
 
-from workbench.analysis.agreement import (
+from workbench.statistics.agreement import (
     Kappa,
     KendallTau,
     RankCorrelation,
     cohen_kappa,
     kendall_tau_b,
     rank_correlation,
+    ranks,
+    tau_b,
     weighted_kappa,
 )
-from workbench.analysis.planning import (
+from workbench.statistics.paired import (
+    Corrected,
+    Effect,
+    McNemar,
+    PairedCounts,
+    PairedDifference,
+    benjamini_hochberg,
+    cohens_h,
+    discordant_odds_ratio,
+    holm,
+    mcnemar_exact,
+    paired_counts,
+    paired_difference,
+    sign_flip,
+)
+from workbench.statistics.planning import (
     Detectable,
     DetectableAround,
     mcnemar_power,
     minimum_detectable_difference,
     minimum_detectable_difference_independent,
 )
-from workbench.analysis.rates import (
-    Corrected,
-    Effect,
-    McNemar,
-    PairedCounts,
-    Rate,
-    benjamini_hochberg,
-    cohens_h,
-    discordant_odds_ratio,
-    holm,
-    mcnemar_exact,
-    newcombe_paired,
-    paired_counts,
-    wilson,
-)
-from workbench.analysis.resampling import (
-    Bootstrap,
-    Estimate,
-    PairedDifference,
-    SliceSums,
-    cluster_bootstrap,
-    cluster_bootstrap_sums,
-    paired_bootstrap,
-    resample_counts,
-    slice_sums,
-)
+from workbench.statistics.rates import Difference, Rate, SliceSums, differences, rate, rates, slice_sums
+from workbench.statistics.resampling import Estimate, cluster_mean
 
 __all__ = [
-    "Bootstrap",
     "Corrected",
     "Detectable",
     "DetectableAround",
+    "Difference",
     "Effect",
     "Estimate",
     "Kappa",
@@ -74,10 +67,10 @@ __all__ = [
     "Rate",
     "SliceSums",
     "benjamini_hochberg",
-    "cluster_bootstrap",
-    "cluster_bootstrap_sums",
+    "cluster_mean",
     "cohen_kappa",
     "cohens_h",
+    "differences",
     "discordant_odds_ratio",
     "holm",
     "kendall_tau_b",
@@ -85,12 +78,14 @@ __all__ = [
     "mcnemar_power",
     "minimum_detectable_difference",
     "minimum_detectable_difference_independent",
-    "newcombe_paired",
-    "paired_bootstrap",
     "paired_counts",
+    "paired_difference",
     "rank_correlation",
-    "resample_counts",
+    "ranks",
+    "rate",
+    "rates",
+    "sign_flip",
     "slice_sums",
+    "tau_b",
     "weighted_kappa",
-    "wilson",
 ]

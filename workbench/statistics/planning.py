@@ -1,6 +1,6 @@
 """What a planned run can show: power and minimum detectable differences.
 
-Use it through `workbench.analysis.statistics`. Inputs are fractions; `_pp` is percentage points.
+Use it through `workbench.statistics`. Inputs are fractions; `_pp` is percentage points.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from scipy import optimize, stats
 from statsmodels.stats.power import NormalIndPower
 
-from workbench.analysis.rates import check_count, check_fraction
 from workbench.errors import InputError
+from workbench.statistics.rates import check_count, check_fraction
 
 
 def _rejection(n_pairs: int, discordance: float, alpha: float):

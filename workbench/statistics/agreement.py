@@ -1,6 +1,6 @@
 """Agreement between two rankings or two raters.
 
-Use it through `workbench.analysis.statistics`. Pairs with a missing half are left out and counted.
+Use it through `workbench.statistics`. Pairs with a missing half are left out and counted.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from workbench.analysis.rates import Interval, as_floats, check_fraction
 from workbench.errors import InputError
+from workbench.statistics.rates import Interval, as_floats, check_fraction
+from workbench.statistics.resampling import jackknife
 
 # 9! = 362,880 orders are quick to enumerate; beyond, the t approximation is good enough.
 _EXACT_UP_TO = 9
@@ -87,6 +89,34 @@ def kendall_tau_b(x: Sequence, y: Sequence) -> KendallTau:
     return KendallTau(float(result.statistic), float(result.pvalue), *counts, n, excluded)
 
 
+_EQUAL = 1e-9
+"""Scores this close are a tie: they are ratios of small counts, computed in floating point."""
+
+
+def tau_b(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """Kendall's tau-b (k,) of each row of scores (k, systems) against base (systems,), many at once.
+
+    NaN where all systems tie on one side, or fewer than two are measured. See `kendall_tau_b`.
+    """
+    first, second = np.triu_indices(len(base), 1)
+
+    def signs(differences: np.ndarray) -> np.ndarray:
+        return np.where(np.abs(differences) < _EQUAL, 0.0, np.sign(differences))
+
+    ours, theirs = signs(scores[:, first] - scores[:, second]), signs(base[first] - base[second])
+    usable = ~np.isnan(ours) & ~np.isnan(theirs)
+    ours, theirs = np.where(usable, ours, 0), np.where(usable, theirs, 0)
+    below = np.sqrt((ours != 0).sum(axis=1) * (theirs != 0).sum(axis=1).astype(float))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(below > 0, (ours * theirs).sum(axis=1) / below, np.nan)
+
+
+def ranks(scores: np.ndarray) -> np.ndarray:
+    """Competition ranks along the last axis, best 1; ties share a rank, what is not measured has none (NaN)."""
+    better = (scores[..., None, :] > scores[..., :, None] + _EQUAL).sum(axis=-1)
+    return np.where(np.isnan(scores), np.nan, 1.0 + better)
+
+
 @dataclass(frozen=True)
 class RankCorrelation:
     """Spearman's rho; `exact` says whether p enumerates all orders."""
@@ -97,13 +127,17 @@ class RankCorrelation:
     n: int
     excluded: int
     reason: str | None = None
+    interval: Interval | None = None
 
 
-def rank_correlation(x: Sequence, y: Sequence) -> RankCorrelation:
+def rank_correlation(
+    x: Sequence, y: Sequence, clusters: Sequence | None = None, level: float = 0.95
+) -> RankCorrelation:
     """Spearman's rho of two scorings of the same items, shape (n_items,) each; ties share mean ranks.
 
     p tests independence over independent items: all n! orders up to 9 items (a few systems are too
-    few for an approximation), Student's t beyond.
+    few for an approximation), Student's t beyond. With `clusters` (n_items,), the conversations, there
+    is an interval, the jackknife's over them.
 
     Source: Spearman (1904), Am. J. Psychology 15:72; Hollander & Wolfe (1973), Nonparametric
     Statistical Methods, chapter 8.
@@ -125,7 +159,15 @@ def rank_correlation(x: Sequence, y: Sequence) -> RankCorrelation:
             n_resamples=np.inf,
             batch=50_000,
         ).pvalue
-    return RankCorrelation(value, float(p_value), exact, len(a), excluded)
+    if clusters is None:
+        return RankCorrelation(value, float(p_value), exact, len(a), excluded)
+    labels = np.asarray(clusters)[~(np.isnan(as_floats(x, "x")) | np.isnan(as_floats(y, "y")))]
+
+    def without(kept: np.ndarray) -> float:
+        return math.nan if _no_ranking(a[kept], b[kept]) else float(stats.spearmanr(a[kept], b[kept]).statistic)
+
+    found = jackknife(value, without, labels, level, (-1.0, 1.0))
+    return RankCorrelation(value, float(p_value), exact, len(a), excluded, found.note, found.interval)
 
 
 @dataclass(frozen=True)
@@ -141,10 +183,6 @@ class Kappa:
     n: int
     excluded: int
     reason: str | None = None
-
-
-def _missing(label) -> bool:
-    return label is None or (isinstance(label, (float, np.floating)) and math.isnan(label))
 
 
 def _categories(labels: list, given: Sequence | None, ordered: bool) -> list:
@@ -164,12 +202,15 @@ def _is_number(label) -> bool:
     return isinstance(label, (int, float, np.integer, np.floating))
 
 
-def _kappa(first, second, weights: str | None, categories, level: float) -> Kappa:
+def _kappa(first, second, weights: str | None, categories, clusters, level: float) -> Kappa:
     check_fraction(level, "level")
     first, second = list(first), list(second)
     if len(first) != len(second):
         raise InputError(f"The raters gave {len(first)} and {len(second)} labels; they must pair up.")
-    pairs = [(a, b) for a, b in zip(first, second, strict=True) if not (_missing(a) or _missing(b))]
+    if clusters is not None and len(clusters) != len(first):
+        raise InputError(f"There are {len(clusters)} cluster labels for {len(first)} items.")
+    keep = [not (pd.isna(a) or pd.isna(b)) for a, b in zip(first, second, strict=True)]
+    pairs = [pair for pair, kept in zip(zip(first, second, strict=True), keep, strict=True) if kept]
     n, excluded, name = len(pairs), len(first) - len(pairs), weights or "none"
     order = _categories([label for pair in pairs for label in pair], categories, weights is not None)
     if len({label for pair in pairs for label in pair}) < 2:
@@ -181,39 +222,54 @@ def _kappa(first, second, weights: str | None, categories, level: float) -> Kapp
         return Kappa(None, None, None, None, tuple(order), name, n, excluded, reason)
 
     place = {label: index for index, label in enumerate(order)}
-    table = np.zeros((len(order), len(order)))
-    for a, b in pairs:
-        table[place[a], place[b]] += 1
+    rows = np.array([(place[a], place[b]) for a, b in pairs])
     # Numbers keep their distances (a rating of 0, 50 or 60 is not equally spaced), names their places.
     numeric = all(_is_number(label) for label in order)
     scores = np.array(order if numeric else range(len(order)), dtype=float)
     scores /= np.ptp(scores) or 1.0
-    result = cohens_kappa(table, weights=scores if weights else None, wt=weights)
     penalty = np.abs(scores[:, None] - scores) ** (2 if weights == "quadratic" else 1)
     credit = 1 - penalty if weights else np.eye(len(order))
-    shares = table / n
-    observed = float((shares * credit).sum())
-    expected = float((np.outer(shares.sum(1), shares.sum(0)) * credit).sum())
-    value = float(result.kappa)
-    error = math.sqrt(max(float(result.var_kappa), 0.0))
+
+    def agreement(kept: np.ndarray) -> tuple[float, float, float]:
+        shares = np.zeros((len(order), len(order)))
+        np.add.at(shares, tuple(rows[kept].T), 1 / max(kept.sum(), 1))
+        observed = float((shares * credit).sum())
+        expected = float((np.outer(shares.sum(1), shares.sum(0)) * credit).sum())
+        return observed, expected, (observed - expected) / (1 - expected) if expected < 1 - 1e-12 else math.nan
+
+    observed, expected, value = agreement(np.ones(n, bool))
+    if clusters is not None:
+        labels = np.asarray(clusters)[keep]
+        found = jackknife(value, lambda kept: agreement(kept)[2], labels, level, (-1.0, 1.0))
+        return Kappa(value, found.interval, observed, expected, tuple(order), name, n, excluded, found.note)
+    table = np.zeros((len(order), len(order)))
+    np.add.at(table, tuple(rows.T), 1)
+    error = math.sqrt(max(float(cohens_kappa(table, weights=scores if weights else None, wt=weights).var_kappa), 0.0))
     reach = float(stats.norm.ppf((1 + level) / 2)) * error
-    shown = (value, (max(value - reach, -1.0), min(value + reach, 1.0)), observed, expected)
     if error < 1e-12:
         reason = "The large-sample standard error is 0, so it gives no interval."
         return Kappa(value, None, observed, expected, tuple(order), name, n, excluded, reason)
-    return Kappa(*shown, tuple(order), name, n, excluded)
+    interval = max(value - reach, -1.0), min(value + reach, 1.0)
+    return Kappa(value, interval, observed, expected, tuple(order), name, n, excluded)
 
 
-def cohen_kappa(first: Sequence, second: Sequence, categories: Sequence | None = None, level: float = 0.95) -> Kappa:
-    """Cohen's kappa of two raters' labels, shape (n_items,) each; None/NaN = not labelled.
+def cohen_kappa(
+    first: Sequence,
+    second: Sequence,
+    categories: Sequence | None = None,
+    clusters: Sequence | None = None,
+    level: float = 0.95,
+) -> Kappa:
+    """Cohen's kappa of two raters' labels, shape (n_items,) each; None/NaN/NA = not labelled.
 
-    Assumes independent items, independent raters and nominal categories. The interval is the
+    Assumes independent raters and nominal categories. With `clusters` (n_items,), the conversations,
+    the interval is the jackknife's over them; without, items are taken as independent and it is the
     large-sample one. Kappa falls when one category is rare, at equal agreement: read `observed` too.
 
     Source: Cohen (1960), Educational and Psychological Measurement 20:37; variance of Fleiss, Cohen
     & Everitt (1969), Psychological Bulletin 72:323.
     """
-    return _kappa(first, second, None, categories, level)
+    return _kappa(first, second, None, categories, clusters, level)
 
 
 def weighted_kappa(
@@ -221,6 +277,7 @@ def weighted_kappa(
     second: Sequence,
     weights: str = "linear",
     categories: Sequence | None = None,
+    clusters: Sequence | None = None,
     level: float = 0.95,
 ) -> Kappa:
     """Weighted kappa for ordered labels: "linear" (Cicchetti-Allison) or "quadratic" (Fleiss-Cohen).
@@ -234,4 +291,4 @@ def weighted_kappa(
     """
     if weights not in ("linear", "quadratic"):
         raise InputError(f"weights is {weights!r}, but it must be 'linear' or 'quadratic'.")
-    return _kappa(first, second, weights, categories, level)
+    return _kappa(first, second, weights, categories, clusters, level)
