@@ -54,8 +54,8 @@ def picture(lane: Lane, first_s: float = 0.0, last_s: float | None = None, momen
     last_s = lane.duration_s if last_s is None else last_s
     bottom, shapes, labels = _HEIGHT - _AXIS, [], []
     for left, right, name, alpha, *_ in zip(*lanes.windows(lane).values(), strict=True):
-        kind, what = ("window", "scored window") if alpha > 0.1 else ("other", name)
-        shapes.append(_box(kind, left, right, 0, bottom, f"{what}, {left:.3f} to {right:.3f} s"))
+        kind = "window" if alpha > 0.1 else "other"
+        shapes.append(_box(kind, left, right, 0, bottom, f"{name}, {left:.3f} to {right:.3f} s"))
     for number, channel in enumerate(CHANNELS):
         top = _TOP + number * _LANE
         labels.append(f'<text x="4" y="{top + _WAVE / 2 + 4}">{channel}</text>')
