@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from workbench.cases import Record, Versioned
+from workbench.cases import Record
 from workbench.files import content_key
 from workbench.judges.base import Item, Judge
 from workbench.judges.prompts import messages, schema
@@ -30,7 +30,7 @@ class Usage(Record):
     calls: int = 0
 
 
-class Judgement(Versioned):
+class Judgement(Record):
     """What a judge said of one item.
 
     `status` ok: `values` and `rationale` are set. error: `reason` is the kind of error and `raw` the
@@ -82,7 +82,7 @@ class Session(Record):
     fingerprints: tuple[str, ...] = ()
 
 
-class JudgeRecord(Versioned):
+class JudgeRecord(Record):
     """Everything needed to ask the same judge again; never a key.
 
     `kind` is 'llm' or 'offline'; `host` is the server's name without port or credentials.
