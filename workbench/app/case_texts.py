@@ -6,7 +6,6 @@ from typing import Any
 
 from pandas.api.types import is_scalar
 
-from workbench.app import files
 from workbench.app.detail import Detail
 from workbench.app.store import Store
 from workbench.pictures.marks import turns_of
@@ -173,7 +172,7 @@ def _about(detail: Detail) -> str:
 
 
 def _files(detail: Detail, store: Store) -> str:
-    where = [(esc(files.address(store, detail.key[0], name)), esc(name)) for name in detail.files]
+    where = [(esc(store.address(detail.key[0], name)), esc(name)) for name in detail.files]
     items = "".join(f'<li><a href="{to}" target="_blank" rel="noopener">{name}</a></li>' for to, name in where)
     return _folded("Files", f"<ul>{items}</ul>" if items else "")
 

@@ -8,7 +8,7 @@ import panel as pn
 import param
 from panel.viewable import Viewer
 
-from workbench.app import case_texts, files
+from workbench.app import case_texts
 from workbench.app.annotate_form import AnnotateForm
 from workbench.app.components import Player, RowsTable
 from workbench.app.detail import Detail, load_detail
@@ -63,6 +63,7 @@ class CaseView(Viewer):
         self.wave.param.watch(lambda *events: self._zoomed(), "span")
         workspace.param.watch(lambda *events: self.load(), ["run", "case", "event", "metric"])
         workspace.param.watch(lambda *events: self._reread(), "version")
+        workspace.param.watch(lambda *events: self.load(again=True), "served")
         workspace.param.watch(lambda *events: self._place(), ["rows"])
         self.param.watch(lambda *events: self.load(), "active")
         self.others = RowsTable(columns=_OTHERS, size=1000, follow=False, sizing_mode="stretch_width")
@@ -87,13 +88,15 @@ class CaseView(Viewer):
         same = space.key == self._shown
         self._shown = space.key
         detail = load_detail(space.store, space.key)
+        if not space.served:
+            detail.files = []
         with pn.io.hold():
             self.wave.detail = detail
             if not same:
                 self.wave.show(*(space.span or self.wave.whole))
             self.detail = detail
             window = detail.window
-            source = files.address(space.store, space.run, detail.audio) if detail.audio else ""
+            source = space.sound(space.run, detail)
             self.player.param.update(start=space.at_s or 0.0, duration=detail.duration_s,
                                      window=list(window or (0.0, detail.duration_s)))  # fmt: skip
             self.player.src = source

@@ -11,7 +11,6 @@ import param
 from panel.viewable import Viewer
 
 from workbench.analysis.compare import Comparison, compare
-from workbench.app import files
 from workbench.app.choosers import RunPicker, StackPlayer
 from workbench.app.compare_texts import system_head, tests_table
 from workbench.app.components import RowsTable
@@ -71,7 +70,7 @@ class CompareView(Viewer):
         self.player.param.watch(lambda *events: self._viewed(), "viewport")
         self.player.param.watch(lambda event: self._heard(event.new), "heard")
         workspace.param.watch(
-            lambda *events: self.update(), ["together", "rule", "version", "case", "event", "metric", "align"]
+            lambda *events: self.update(), ["together", "rule", "version", "case", "event", "metric", "align", "served"]
         )
         workspace.param.watch(lambda *events: self._hear(), "run")
         self.param.watch(lambda *events: self.update(), "active")
@@ -171,6 +170,7 @@ class CompareView(Viewer):
             space.align,
             space.rule,
             tuple(identity(runs[name]) for name in self.names),
+            space.served,
         )
         if state == self._stacked:
             return
@@ -197,7 +197,7 @@ class CompareView(Viewer):
         )  # fmt: skip
         group = f"{space.case} {space.event}"
         systems = [
-            {"name": name, "src": files.address(space.store, name, detail.audio) if detail.audio else "",
+            {"name": name, "src": space.sound(name, detail),
              "lead": lane.lead_s, "group": group}
             for name, detail, lane in zip(self.names, self.details, self.stack.lanes, strict=False)
         ]  # fmt: skip

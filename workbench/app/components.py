@@ -67,10 +67,15 @@ class Keys(JSComponent):
 
 
 class Address(JSComponent):
-    """The page's address: [view, query] is written into it; `went` tells that the browser went back or on to `to`."""
+    """The page's address: [view, query] is written into it; `went` tells that the browser went back or on to `to`.
+
+    probe : an address of `files`; `unserved` tells that the server does not answer there.
+    """
 
     state = param.List(["", ""])
     reload = param.Integer(0, doc="raised to load the page again")
+    probe = param.String("")
+    unserved = param.Event()
     went = param.Event()
     to = param.String("")
 
@@ -81,6 +86,8 @@ class Address(JSComponent):
         if isinstance(query, str):
             self.to = query
             self.param.trigger("went")
+        elif isinstance(data, dict) and data.get("unserved") is True:
+            self.param.trigger("unserved")
 
 
 class RowsTable(JSComponent):

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
 
@@ -25,6 +26,8 @@ from workbench.files import content_key
 
 Key = tuple[str, str, str, str]
 KEY = ("run", "case", "event", "metric")
+ROUTE = "wb-files"
+"""Under which `files` serves the files of runs."""
 
 _LOOK_AGAIN_S = 2.0
 """Sessions share one look at the disk in this time."""
@@ -180,6 +183,10 @@ class Store:
     def row(self, key: Key) -> pd.Series | None:
         at = self.position(key)
         return None if at is None else self.frame.iloc[at]
+
+    def address(self, run: str, relative: str) -> str:
+        """The address of a run's file, relative to the page, so that it holds behind any prefix or proxy."""
+        return f"{ROUTE}/{self.token}/{self.runs[run].token}/{quote(relative)}"
 
     def by_token(self, token: str) -> RunRows | None:
         return next((run for run in self.runs.values() if run.token == token), None)

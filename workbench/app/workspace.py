@@ -14,6 +14,7 @@ import param
 
 from workbench.app import filters as fl
 from workbench.app.store import KEY, Key, Store, key_of, whole_key
+from workbench.pictures.listen import encode
 from workbench.pictures.theme import DARK, LIGHT, Theme
 
 
@@ -41,6 +42,7 @@ class Workspace(param.Parameterized):
     section = param.String("", doc="the open part of the overview")
     version = param.Integer(0, doc="version of the store that is shown")
     rows = param.Array(np.zeros(0, int), doc="positions in the frame of the filtered rows, in order")
+    served = param.Boolean(True, doc="whether the server hands out files of runs (see `files`)")
     message = param.String("", doc="a sentence for the person, such as why a link leads nowhere")
 
     def __init__(self, store: Store, **params: Any):
@@ -124,6 +126,17 @@ class Workspace(param.Parameterized):
         frame = self.frame
         same = frame[(frame["case"] == self.case) & (frame["event"] == self.event) & (frame["metric"] == self.metric)]
         return [key_of(row) for _, row in same.iterrows()]
+
+    def sound(self, run: str, detail: Any) -> str:
+        """Where the browser finds the recording of a `Detail`; '' for none.
+
+        Where the server does not hand out files it is the whole recording, as lossless FLAC in a data URL.
+        """
+        if not detail.audio:
+            return ""
+        if self.served:
+            return self.store.address(run, detail.audio)
+        return encode(detail.recording.samples, detail.recording.rate_hz, "flac")
 
     def others(self) -> pd.DataFrame:
         """All rows of the chosen case in its run, in their own order; the index is the position in the frame."""
