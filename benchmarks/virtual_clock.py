@@ -16,7 +16,7 @@ from pathlib import Path
 from workbench import datasets, episodes
 from workbench.agents.registry import factory
 from workbench.benchmarks import get
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.runners.clocks import VirtualClock, WallClock
 from workbench.runners.episode import run_episode
 

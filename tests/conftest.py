@@ -27,7 +27,7 @@ def workbench_cache(tmp_path_factory):
 def tiny_dataset(tmp_path_factory, workbench_cache) -> Path:
     """Folder of a built ifeval dataset of `TINY_CASES` cases, to be read only; `dataset_copy` may be spoilt."""
     from workbench import benchmarks
-    from workbench.benchmarks.base import BuildOptions
+    from workbench.contract import BuildOptions
 
     folder = tmp_path_factory.mktemp("tiny") / "dataset"
     benchmarks.get("ifeval").build(BuildOptions(folder, limit=TINY_CASES, workers=1))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from workbench import datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.measure import unmeasured
 

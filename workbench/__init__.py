@@ -69,11 +69,10 @@ def build(
     """
     from pathlib import Path
 
-    from workbench import benchmarks
-    from workbench.benchmarks.base import BuildOptions
+    from workbench import contract
 
     scripts = None if scripts is None else Path(scripts)
-    benchmarks.get(benchmark).build(BuildOptions(Path(out), audio, limit, engine, scripts, workers))
+    contract.get(benchmark).build(contract.BuildOptions(Path(out), audio, limit, engine, scripts, workers))
     return load_dataset(out)
 
 
@@ -111,12 +110,12 @@ def run(
     """
     from pathlib import Path
 
-    from workbench import benchmarks
+    from workbench import contract
     from workbench.agents.registry import factory
     from workbench.errors import ProblemsFound
     from workbench.runners import batch
 
-    make = factory(agent, options, benchmarks.get(dataset.header.benchmark).moves)
+    make = factory(agent, options, contract.get(dataset.header.benchmark))
     outcome = batch.run(batch.Plan(dataset, make, Path(out), clock=clock, concurrency=concurrency))
     if outcome.problems:
         raise ProblemsFound(outcome.problems)
@@ -142,10 +141,6 @@ def score(
     from workbench.errors import ProblemsFound
     from workbench.scoring import score_run
 
-    unknown = set(thresholds or {}) - set(run.benchmark.defaults)
-    if unknown:
-        known = ", ".join(run.benchmark.defaults)
-        raise InputError(f"There is no threshold {sorted(unknown)[0]!r}; thresholds are {known}.")
     problems = score_run(run, vad, thresholds, workers).problems
     if problems:
         raise ProblemsFound(problems)
@@ -176,27 +171,64 @@ def _named(runs: Run | Iterable[Run] | Mapping[str, Run]) -> dict[str, Run]:
     return named
 
 
+def _together(named: Mapping[str, Run], common: bool) -> tuple[dict[str, pd.DataFrame], dict[str, float]]:
+    """The measurements of runs that may stand side by side, and the thresholds that they were scored with."""
+    from workbench.contract import KEYS
+
+    (first, base), *others = named.items()
+    for name, run in others:
+        if run.fingerprint != base.fingerprint and not common:
+            raise InputError(
+                f"The runs {first!r} and {name!r} are of different datasets; give runs of one, or common=True to "
+                "take the cases that all of them have."
+            )
+        if run.limits() != base.limits():
+            raise InputError(
+                f"The runs {first!r} and {name!r} were scored with different thresholds; score both alike."
+            )
+    frames = {name: run.measurements for name, run in named.items()}
+    if common:
+        rows = {name: set(zip(*(frame[key] for key in KEYS), strict=True)) for name, frame in frames.items()}
+        shared = set.intersection(*rows.values())
+        if not shared:
+            raise InputError("The runs have no case in common.")
+        for name, frame in frames.items():
+            kept = [key in shared for key in zip(*(frame[key] for key in KEYS), strict=True)]
+            frames[name] = frame[kept].reset_index(drop=True)
+    return frames, base.limits()
+
+
 def sweep(
     runs: Run | Iterable[Run] | Mapping[str, Run],
     axes: Mapping[str, Sequence[float]] | None = None,
     *,
     strict: bool = False,
+    common: bool = False,
 ) -> Sweep:
-    """Decide runs under every combination of thresholds (the paper's 180 for IFEval when `axes` is None)."""
+    """Decide runs under every combination of thresholds (the benchmark's own grid when `axes` is None).
+
+    Thresholds that are no axis stand where the runs were scored. common : take the cases that all runs have.
+
+    Raises
+    ------
+    InputError : runs of different benchmarks, datasets (unless `common`) or thresholds; an unknown axis.
+    """
     from workbench.analysis.sweep import sweep
 
     named = _named(runs)
-    benchmark = next(iter(named.values())).benchmark
-    return sweep(benchmark, {name: run.measurements for name, run in named.items()}, axes, strict=strict)
+    frames, base = _together(named, common)
+    return sweep(next(iter(named.values())).benchmark, frames, axes, base=base, strict=strict)
 
 
-def ranking_flips(runs: Iterable[Run] | Mapping[str, Run], threshold: str, *, strict: bool = False) -> RankingFlip:
-    """How far one threshold may move before the ranking of the runs changes."""
+def ranking_flips(
+    runs: Iterable[Run] | Mapping[str, Run], threshold: str, *, strict: bool = False, common: bool = False
+) -> RankingFlip:
+    """How far one threshold may move from where the runs were scored before their ranking changes (see `sweep`)."""
     from workbench.analysis.sweep import ranking_flips
 
     named = _named(runs)
-    benchmark = next(iter(named.values())).benchmark
-    return ranking_flips(benchmark, {name: run.measurements for name, run in named.items()}, threshold, strict=strict)
+    frames, base = _together(named, common)
+    return ranking_flips(next(iter(named.values())).benchmark, frames, threshold, base=base, strict=strict)
 
 
 def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
@@ -206,7 +238,7 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
     scored differently, are refused unless `anyway`.
     """
     from workbench.analysis.compare import compare
-    from workbench.scoring import load_scores
+    from workbench.runs import load_scores
 
     together = _named(runs) | named
     loaded = {}
@@ -214,7 +246,7 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
         measurements, verdicts, score = load_scores(run)
         facts = {"fingerprint": run.fingerprint, **{key: score.get(key) for key in ("scorer", "thresholds", "vad")}}
         loaded[name] = (measurements, verdicts, facts)
-    return compare(loaded, anyway=anyway)
+    return compare(next(iter(together.values())).benchmark, loaded, anyway=anyway)
 
 
 def sensitivity(run: Run, settings=None, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:

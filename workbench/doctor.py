@@ -76,12 +76,12 @@ def _cache() -> str:
 
 
 def _data() -> str:
-    from workbench import benchmarks
+    from workbench import contract
 
-    problems = [problem for name in benchmarks.names() for problem in benchmarks.get(name).validate_authored()]
+    problems = [problem for name in contract.names() for problem in contract.get(name).validate_authored()]
     if problems:
         raise RuntimeError(f"{len(problems)} problems, the first: {problems[0]}")
-    return f"authored data of {', '.join(benchmarks.names())} is whole"
+    return f"authored data of {', '.join(contract.names())} is whole"
 
 
 def _browser() -> str:

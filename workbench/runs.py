@@ -5,7 +5,7 @@ cases.jsonl                  the cases, copied from the dataset
 episodes/{case}.rec.json     one record a case (present only when whole)
 episodes/{case}.stereo.wav   channel 0 user, channel 1 agent
 spans/{settings}.parquet     speech spans of every channel, by detector settings
-scores/                      measurements, verdicts, score.json
+scores/                      measurements, verdicts, score.json; judged: columns from judges, for rules that take some
 judgements/{judge}/          what judges said, one file a judge
 """
 
@@ -16,22 +16,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from pydantic import ValidationError
 
-from workbench import episodes
+from workbench import contract, episodes
 from workbench.cases import Case, Record
+from workbench.contract import KEYS, Benchmark
 from workbench.datasets import CASES, describe, parse_cases
+from workbench.deciding import Decider, keys
 from workbench.episodes import EpisodeRecord, Policy
 from workbench.errors import InputError
 from workbench.files import read_json, sha256_of, write_json
-
-if TYPE_CHECKING:
-    import pandas as pd
+from workbench.version import SCORER
 
 FORMAT = 1
 META = "run.json"
+MEASUREMENTS, VERDICTS, JUDGED, SCORE = "measurements.parquet", "verdicts.parquet", "judged.parquet", "score.json"
 
 
 class RunMeta(Record):
@@ -81,11 +83,9 @@ class Run:
         return sha256_of(self.folder / CASES)
 
     @property
-    def benchmark(self):
-        """The functions of this run's benchmark (`workbench.benchmarks.base.Benchmark`)."""
-        from workbench import benchmarks
-
-        return benchmarks.get(self.meta.benchmark)
+    def benchmark(self) -> Benchmark:
+        """What this run's benchmark declares."""
+        return contract.of(self)
 
     @property
     def measurements(self) -> pd.DataFrame:
@@ -95,44 +95,53 @@ class Run:
         ------
         InputError : the run has not been scored.
         """
-        from workbench.scoring import load_scores
-
         return load_scores(self)[0]
 
-    def verdicts(self, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
-        """Verdicts with their evidence, decided now from the stored measurements.
+    def limits(self, thresholds: Mapping[str, float] | None = None) -> dict[str, float]:
+        """The thresholds in force: those that the run was scored with, some replaced by `thresholds`.
 
-        thresholds : those that differ from the defaults. No audio is read.
+        Raises
+        ------
+        InputError : an unknown threshold, or no finite number of at least 0.
         """
-        from workbench.benchmarks.base import with_defaults
+        path = self.scores / SCORE
+        own = read_json(path).get("thresholds", {}) if path.exists() else {}
+        known = {name: value for name, value in own.items() if name in self.benchmark.threshold}
+        return self.benchmark.limits(known | dict(thresholds or {}))
 
-        limits = with_defaults(self.benchmark.defaults, thresholds)
-        return self.benchmark.verdicts(self.measurements, limits)
+    def decider(self) -> Decider:
+        """The benchmark's rules over the stored measurements, ready for any number of settings."""
+        return Decider(self.benchmark, self.measurements)
+
+    def verdicts(self, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
+        """Verdicts with their evidence, decided now from the stored measurements. No audio is read.
+
+        thresholds : those that differ from the ones that the run was scored with.
+        """
+        return self.decider().verdicts(self.limits(thresholds))
 
     def flips(self, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
         """Where each verdict would turn: the one threshold value nearest to it, the other thresholds held.
 
-        Columns: case (and event, metric where cases have several rows), verdict, threshold, value, limit
-        (the one in force), distance (value - limit) and a sentence. Verdicts that no single threshold
-        turns are left out. The nearest, as a share of the limit, come first.
+        Columns: case, event, metric, verdict, threshold, value, limit (the one in force), distance (value -
+        limit) and a sentence. Verdicts that no single threshold turns are left out. The nearest, as a share of
+        the limit, come first.
         """
-        import pandas as pd
-
-        limits = dict(self.benchmark.defaults) | dict(thresholds or {})
-        verdicts = self.verdicts(thresholds)
-        keys = [name for name in ("case", "event", "metric") if name in verdicts]
+        limits, decider = self.limits(thresholds), self.decider()
         rows = []
-        for row, verdict in zip(self.measurements.to_dict("records"), verdicts.to_dict("records"), strict=True):
-            flip = self.benchmark.decider.flip(row, limits)
+        for place, (flip, verdict) in enumerate(
+            zip(decider.flips(limits), decider.verdicts(limits).to_dict("records"), strict=True)
+        ):
             if flip is not None:
-                own = row.get(f"own_{flip.threshold}")
-                limit = float(limits[flip.threshold] if own is None or own != own else own)
+                name = flip.threshold.name
+                own = decider.column(f"own_{name}")[place] if flip.threshold.per_case else float("nan")
+                limit = float(limits[name] if own != own else own)
                 rows.append(
-                    {name: verdict[name] for name in (*keys, "verdict")}
-                    | {"threshold": flip.threshold, "value": flip.value, "limit": limit}
+                    {key: verdict[key] for key in (*KEYS, "verdict")}
+                    | {"threshold": name, "value": flip.value, "limit": limit}
                     | {"distance": flip.value - limit, "sentence": str(flip)}
                 )
-        columns = [*keys, "verdict", "threshold", "value", "limit", "distance", "sentence"]
+        columns = [*KEYS, "verdict", "threshold", "value", "limit", "distance", "sentence"]
         frame = pd.DataFrame(rows, columns=columns)
         nearest = (frame["distance"].abs() / frame["limit"].abs().clip(lower=1e-9)).sort_values(kind="stable").index
         return frame.loc[nearest].reset_index(drop=True)
@@ -186,3 +195,43 @@ def load_run(folder: str | Path) -> Run:
 
 def save_meta(folder: Path, meta: RunMeta) -> None:
     write_json(folder / META, json.loads(meta.model_dump_json()))
+
+
+def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """Measurements (with what judges added to them), verdicts and score.json of a scored run.
+
+    Raises
+    ------
+    InputError : the run has not been scored, or by another version of the scorer, or a row stands twice.
+    """
+    again = f"run `workbench score {run.folder}` again."
+    if not (run.scores / SCORE).exists():
+        raise InputError(f"{run.folder} has not been scored; run `workbench score {run.folder}` first.")
+    score = read_json(run.scores / SCORE)
+    if score.get("scorer") != SCORER:
+        raise InputError(
+            f"{run.folder} was scored by version {score.get('scorer')!r} of the scorer and this is {SCORER!r}; {again}"
+        )
+    measurements, verdicts = read_rows(run.scores / MEASUREMENTS), read_rows(run.scores / VERDICTS)
+    if (run.scores / JUDGED).exists():
+        measurements = measurements.merge(read_rows(run.scores / JUDGED), on=list(KEYS), how="left")
+    return measurements, verdicts, score
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """A table of rows named by case, event and metric.
+
+    Raises
+    ------
+    InputError : it cannot be read, or a row stands twice.
+    """
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}); score the run again.") from None
+    frame = frame.assign(**{name: values for name, values in keys(frame).items() if name not in frame})
+    twice = frame[frame.duplicated(list(KEYS))]
+    if len(twice):
+        named = " ".join(str(twice.iloc[0][name]) for name in KEYS).strip()
+        raise InputError(f"{path}: the row {named} stands twice; score the run again.")
+    return frame

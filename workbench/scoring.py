@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench import benchmarks, episodes
-from workbench.benchmarks.base import with_defaults
+from workbench import episodes
 from workbench.cases import RATE_HZ
+from workbench.contract import KEYS
+from workbench.deciding import Decider, keys
 from workbench.episodes import record_path, stereo_path
 from workbench.errors import InputError
-from workbench.files import read_json, write_atomically, write_json
+from workbench.files import write_atomically, write_json
 from workbench.progress import meter
-from workbench.runs import Run
+from workbench.runs import JUDGED, MEASUREMENTS, SCORE, VERDICTS, Run, read_rows
 from workbench.vad import VadSettings, detect
 from workbench.version import SCORER, VERSION
 
 CHANNELS = ("user", "agent")
 _FLUSH_EVERY = 200
-MEASUREMENTS, VERDICTS, SCORE = "measurements.parquet", "verdicts.parquet", "score.json"
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,23 @@ def measure_run(
     run: Run, settings: VadSettings | None = None, workers: int | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
     """One row a measurement for every case of the run, those without a recording included."""
-    benchmark = benchmarks.get(run.meta.benchmark)
     spans, faults = find_spans(run, settings or VadSettings(), workers)
-    recorded = set(run.recorded())
+    return measure_spans(run, spans, faults), [f"case {case_id}: {fault}" for case_id, fault in faults.items()]
+
+
+def measure_spans(
+    run: Run,
+    spans: Mapping[str, Mapping[str, np.ndarray]],
+    faults: Mapping[str, str],
+    merge_gap_s: float | None = None,
+) -> pd.DataFrame:
+    """The measurements of a run from the spans of its recordings.
+
+    spans : case -> channel -> (n, 2) seconds. faults : case -> why there are none. merge_gap_s : spans closer
+    than this are one utterance (None: the benchmark's own).
+    """
+    benchmark, recorded = run.benchmark, set(run.recorded())
+    gap_s = benchmark.merge_gap_s if merge_gap_s is None else merge_gap_s
     rows: list[dict[str, Any]] = []
     none = np.empty((0, 2))
     for case_id, case in run.cases.items():
@@ -158,9 +172,11 @@ def measure_run(
         elif case_id in faults:
             rows += benchmark.unmeasured(case, "no_audio")
         else:
-            both = spans.get(case_id, {"user": none, "agent": none})
-            rows += benchmark.measure(case, run.record(case_id), both["user"], both["agent"])
-    return pd.DataFrame(rows), [f"case {case_id}: {fault}" for case_id, fault in faults.items()]
+            both = spans.get(case_id, dict.fromkeys(CHANNELS, none))
+            rows += benchmark.measure(case, run.record(case_id), both["user"], both["agent"], merge_gap_s=gap_s)
+    frame = pd.DataFrame(rows)
+    frame["reason"] = frame["reason"].astype(object)
+    return frame.assign(**{name: values for name, values in keys(frame).items() if name not in frame})
 
 
 def score_run(
@@ -171,13 +187,11 @@ def score_run(
 ) -> Scored:
     """Score a run and write scores/ (measurements and verdicts as Parquet and CSV, score.json)."""
     settings = settings or VadSettings()
-    benchmark = benchmarks.get(run.meta.benchmark)
+    limits = run.benchmark.limits(thresholds)
     measurements, problems = measure_run(run, settings, workers)
-    limits = with_defaults(benchmark.defaults, thresholds)
-    verdicts = benchmark.verdicts(measurements, limits)
-    for name, frame in ((MEASUREMENTS, measurements), (VERDICTS, verdicts)):
-        _write_table(run.scores / name, frame)
-        write_atomically((run.scores / name).with_suffix(".csv"), lambda part, f=frame: f.to_csv(part, index=False))
+    _write(run, MEASUREMENTS, measurements)
+    (run.scores / JUDGED).unlink(missing_ok=True)
+    verdicts = _decide(run, measurements, limits)
     write_json(
         run.scores / SCORE,
         {
@@ -193,22 +207,29 @@ def score_run(
     return Scored(measurements, verdicts, problems)
 
 
-def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
-    """Measurements, verdicts and score.json of a scored run.
+def add_judgements(run: Run, judgements: Mapping[str, pd.DataFrame]) -> None:
+    """Put what judges said beside the measurements and decide again, for benchmarks whose verdicts rest on it.
 
-    Raises
-    ------
-    InputError : the run has not been scored, or by another version of the scorer.
+    judgements : judge's name -> one row an item of each case. Without a benchmark's `join` nothing happens.
     """
-    if not (run.scores / SCORE).exists():
-        raise InputError(f"{run.folder} has not been scored; run `workbench score {run.folder}` first.")
-    score = read_json(run.scores / SCORE)
-    if score.get("scorer") != SCORER:
-        raise InputError(
-            f"{run.folder} was scored by version {score.get('scorer')!r} of the scorer and this is {SCORER!r}; "
-            f"run `workbench score {run.folder}` again."
-        )
-    return pd.read_parquet(run.scores / MEASUREMENTS), pd.read_parquet(run.scores / VERDICTS), score
+    if run.benchmark.join is None or not (run.scores / SCORE).exists():
+        return
+    measured = read_rows(run.scores / MEASUREMENTS)
+    joined = run.benchmark.join(measured, judgements)
+    added = [name for name in joined if name not in measured]
+    _write(run, JUDGED, joined[[*KEYS, *added]])
+    _decide(run, joined, run.limits())
+
+
+def _decide(run: Run, measurements: pd.DataFrame, limits: Mapping[str, float]) -> pd.DataFrame:
+    verdicts = Decider(run.benchmark, measurements).verdicts(limits)
+    _write(run, VERDICTS, verdicts)
+    return verdicts
+
+
+def _write(run: Run, name: str, frame: pd.DataFrame) -> None:
+    _write_table(run.scores / name, frame)
+    write_atomically((run.scores / name).with_suffix(".csv"), lambda part: frame.to_csv(part, index=False))
 
 
 def summary_line(verdicts: pd.DataFrame) -> str:

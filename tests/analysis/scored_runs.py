@@ -11,7 +11,7 @@ import pandas as pd
 
 from workbench import datasets
 from workbench.benchmarks import ifeval
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.cases import Case
 from workbench.files import write_json
 from workbench.runs import RunMeta, save_meta

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from workbench import audio, datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval.authoring import author_scripts
 from workbench.benchmarks.ifeval.build import build
 from workbench.construct import conversation

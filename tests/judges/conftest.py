@@ -7,16 +7,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from judge_loopback import LoopbackJudge
-from judge_runs import KEY, make_run
+from chat_loopback import KEY, LoopbackModel
+from judge_runs import make_run
 
+from workbench.chat.client import ChatSettings
 from workbench.judges.ask import ModelJudge
-from workbench.judges.client import Settings
 
 
 @pytest.fixture
 def server():
-    with LoopbackJudge() as running:
+    with LoopbackModel() as running:
         yield running
 
 
@@ -36,7 +36,7 @@ def model(server, slept, monkeypatch):
 
     def make(**changes):
         options = {"model": "loopback-1", "base_url": server.url, "key_env": "JUDGE_KEY", "timeout_s": 20.0}
-        return ModelJudge(Settings(**(options | changes)), sleep=sleep, clock=lambda: sum(slept))
+        return ModelJudge(ChatSettings(**(options | changes)), sleep=sleep, clock=lambda: sum(slept))
 
     return make
 

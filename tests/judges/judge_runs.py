@@ -6,8 +6,6 @@ from workbench.episodes import AgentInfo, EpisodeRecord, Failure, Piece, Sends
 from workbench.files import write_text
 from workbench.runs import RunMeta, load_run, save_meta
 
-KEY = "sk-loopback-0123456789abcdef"
-
 PERSONAS = {
     "R1": ("ER triage nurse", "You stand at the front desk of a county emergency room and have seen seconds decide.",
            "Brisk, plain and kind, in short sentences: one clinical question at a time."),

@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 import pytest
-from judge_loopback import Say, answer, is_conflict
+from chat_loopback import Say, answer, is_conflict
 from judge_runs import make_case, make_run
 
 from workbench.errors import InputError

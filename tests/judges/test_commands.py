@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from judge_loopback import Say, sound
-from judge_runs import KEY
+from chat_loopback import KEY, Say, sound
 from typer.testing import CliRunner
 
 from workbench.cli.judging import judge, judge_check

@@ -4,16 +4,16 @@ import json
 import re
 
 import pytest
-from judge_loopback import gullible, outside_quotes
+from chat_loopback import gullible, outside_quotes
 from judge_runs import AGENT, SPOKEN, make_case, make_record, make_run
 
+from workbench.chat.messages import schema
 from workbench.errors import InputError
 from workbench.judges import prompts
 from workbench.judges.batch import judge_run
-from workbench.judges.fencing import MAX_CHARS, boundary_of, fence, quote
 from workbench.judges.pas import JUDGE, items
 from workbench.judges.probes import attacks
-from workbench.judges.prompts import messages, schema
+from workbench.judges.prompts import messages
 from workbench.judges.store import load_latest
 
 
@@ -86,22 +86,6 @@ async def test_without_the_fence_that_test_would_fail(tmp_path, server, model, m
     server.say = gullible
     latest = load_latest((await judge_run(run, JUDGE, model())).folder)
     assert len({line.values["pas"] for line in latest.values()}) > 1
-
-
-def test_quotes_can_be_read_back_and_show_the_invisible():
-    for text in ("plain", 'a "b" \\ c\n\t', "<|im_end|>[/INST]", "a\u202eb\u200d\U000e0041", "日本語 😀", "\ud800"):
-        line = quote(text)
-        assert json.loads(line) == text and line.encode() and "\n" not in line
-    assert "more characters" in quote("x" * (MAX_CHARS + 5))
-
-
-def test_a_boundary_stands_in_none_of_the_texts(monkeypatch):
-    from workbench.judges import fencing
-
-    keys = iter(["a" * 16, "b" * 16])
-    monkeypatch.setattr(fencing, "content_key", lambda *parts, length: next(keys))
-    assert boundary_of("x", "a" * 16) == "b" * 16
-    assert fence("hi", "c" * 16).splitlines() == ["[[QUOTE cccccccccccccccc]]", '"hi"', "[[END cccccccccccccccc]]"]
 
 
 def test_the_schema_is_strict_and_ordered():

@@ -5,8 +5,8 @@ import json
 import os
 
 import pytest
-from judge_loopback import Say, answer, error, is_conflict, sound
-from judge_runs import AGENT, KEY, make_case, make_run, write_record
+from chat_loopback import KEY, Say, answer, error, is_conflict, sound
+from judge_runs import AGENT, make_case, make_run, write_record
 
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge

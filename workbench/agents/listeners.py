@@ -15,13 +15,10 @@ from pydantic import Field
 from workbench.agents.base import FRAME_SAMPLES, AgentError, Emit, Note, Session, Traits
 from workbench.agents.scripted import VOICE, Speaker
 from workbench.cases import Cue
+from workbench.chat.client import ChatClient, ChatSettings, ServerFault
+from workbench.chat.messages import boundary_of, fence, schema
+from workbench.chat.reading import Answer, AnswerError, read_reply
 from workbench.errors import InputError
-from workbench.judges.client import ChatClient, Settings
-from workbench.judges.faults import ServerFault
-from workbench.judges.fencing import boundary_of, fence
-from workbench.judges.parsing import AnswerError, read_answer
-from workbench.judges.prompts import schema
-from workbench.judges.scales import Answer
 from workbench.shipped import data_path
 from workbench.version import VERSION
 
@@ -99,7 +96,7 @@ class TextReference:
         settings: dict[str, Any] = {"voice": VOICE, "name": name, "model": model, "reads": "each turn as it ends"}
         self._settings = None
         if model != "rules":
-            self._settings = Settings(
+            self._settings = ChatSettings(
                 model=model, base_url=base_url, key_env=key_env, temperature=temperature, max_tokens=max_tokens,
                 timeout_s=timeout_s, concurrency=1,
             )  # fmt: skip
@@ -139,7 +136,7 @@ class TextReference:
         ]
         try:
             reply = await self._client.complete(messages, schema(Decision), "decision")
-            given = read_answer(reply.text, Decision).answer
+            given = read_reply(reply, Decision).answer
         except ServerFault as fault:
             raise AgentError("model_failed", str(fault), retry=not fault.fatal) from None
         except AnswerError as error:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from workbench.agents.base import Agent
-from workbench.agents.scripted import Planner
+from workbench.contract import Benchmark
 from workbench.errors import InputError
 
 Factory = Callable[[], Agent]
@@ -54,16 +54,6 @@ AGENTS: dict[str, Entry] = {
     "babble": Entry("workbench.agents.scripted:BabbleAgent", "reference: always talking", "input"),
     "echo": Entry("workbench.agents.scripted:EchoAgent", "reference: gives back what it hears", "input"),
     "eager": Entry("workbench.agents.scripted:EagerAgent", "reference: answers at every pause", "input"),
-    "name-spotter": Entry(
-        "workbench.agents.listeners:NameSpotter",
-        "reference: told the words of each turn, answers every turn that says its name",
-        "input",
-    ),
-    "text-reference": Entry(
-        "workbench.agents.listeners:TextReference",
-        "reference: reads each turn as it ends and decides by rules or a chat endpoint whether to speak",
-        "input",
-    ),
     "cascade": Entry(
         "workbench.agents.cascade.agent:CascadeAgent",
         "local and full-duplex: voice detection, recognition, a brain (chat endpoint or rules) and speech",
@@ -91,12 +81,17 @@ AGENTS: dict[str, Entry] = {
 }
 
 
-def factory(name: str, options: Mapping[str, Any] | None = None, planner: Planner | None = None) -> Factory:
+def entries(benchmark: Benchmark | None = None) -> dict[str, Entry]:
+    """Every agent by name, with a benchmark's own."""
+    return AGENTS | (dict(benchmark.agents) if benchmark else {})
+
+
+def factory(name: str, options: Mapping[str, Any] | None = None, benchmark: Benchmark | None = None) -> Factory:
     """A function that makes a fresh agent for each case; it can be pickled for worker processes.
 
     name : an agent's name, or 'python:module:Class' for a user's own class.
     options : keyword arguments for the class, from `--set name=value`.
-    planner : the benchmark's `moves`, for the agents that carry them out.
+    benchmark : whose `moves` reference agents carry out, and whose own agents there are.
 
     Raises
     ------
@@ -105,10 +100,11 @@ def factory(name: str, options: Mapping[str, Any] | None = None, planner: Planne
     options = dict(options or {})
     if name.startswith("python:"):
         entry = Entry(name.removeprefix("python:"), "your own class", "")
-    elif name in AGENTS:
-        entry = AGENTS[name]
+    elif name in entries(benchmark):
+        entry = entries(benchmark)[name]
     else:
-        raise InputError(f"There is no agent {name!r}; agents are {', '.join(AGENTS)}, or python:module:Class.")
+        known = ", ".join(entries(benchmark))
+        raise InputError(f"There is no agent {name!r}; agents are {known}, or python:module:Class.")
     module_name, _, class_name = entry.target.partition(":")
     if name.startswith("python:") and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
@@ -121,7 +117,7 @@ def factory(name: str, options: Mapping[str, Any] | None = None, planner: Planne
         ) from None
     keywords = dict(entry.fixed)
     if entry.needs_plan:
-        keywords["planner"] = planner
+        keywords["planner"] = benchmark.moves if benchmark else None
     _check_options(name, made, keywords, options)
     return partial(made, **keywords, **options)
 

@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis.statistics import holm, mcnemar_exact, paired_bootstrap, paired_counts
+from workbench.contract import KEYS, Benchmark
+from workbench.deciding import keys, latency
 from workbench.errors import InputError
 
-SLICES = ("level", "action", "role", "probe", "speaker", "condition", "turn_label", "length")
-KEYS = ("case", "event", "metric")
-"""What names a row: the case, and where a case has several rows the event and the metric."""
-LATENCIES = ("genuine_s", "off_s", "onset_s", "release_s")
 _LENGTHS = (0.0, 15.0, 20.0, 25.0, np.inf)
 
 
@@ -35,38 +33,42 @@ class Comparison:
         return self.joined[f"{rule}:{name}"].map({"pass": 1.0, "fail": 0.0}).to_numpy(float)
 
     def tests(self, rule: str = "verdict", *, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
-        """Every other run against the baseline, on cases measured for both.
+        """Every other run against the baseline, on rows measured for both; metrics are never pooled.
 
-        Difference in percentage points with a cluster-bootstrap interval over conversations, exact
-        McNemar (which takes cases as independent: too optimistic over several levels of one
-        conversation), and both p values corrected by Holm over the comparisons.
+        A row for each metric of a benchmark that has several (`metric` is '' otherwise). Difference in
+        percentage points with an interval over conversations, exact McNemar (which takes rows as independent:
+        too optimistic over several levels of one conversation), and both p values corrected by Holm over all
+        comparisons shown.
         """
         base = self.outcome(self.names[0], rule)
         rows = []
-        for name in self.names[1:]:
-            other = self.outcome(name, rule)
-            pairs = paired_counts(other, base)
-            test = mcnemar_exact(pairs.only_first, pairs.only_second, pairs.both, pairs.neither)
-            boot = paired_bootstrap(other, base, self.joined["conversation"], n_resamples=resamples, seed=seed)
-            low, high = boot.estimate.interval or (None, None)
-            rows.append(
-                {
-                    "system": name,
-                    "baseline": self.names[0],
-                    "pairs": pairs.pairs,
-                    "excluded": pairs.excluded,
-                    "wins": pairs.only_first,
-                    "losses": pairs.only_second,
-                    "ties": pairs.both + pairs.neither,
-                    "difference_pp": None if boot.estimate.value is None else 100 * boot.estimate.value,
-                    "low_pp": None if low is None else 100 * low,
-                    "high_pp": None if high is None else 100 * high,
-                    "p_bootstrap": boot.p_value,
-                    "p_mcnemar": test.p_value,
-                    "odds_ratio": test.odds_ratio.value if test.odds_ratio is not None else None,
-                    "note": boot.reason or boot.estimate.reason,
-                }
-            )
+        for metric, at in self.joined.groupby("metric", sort=False).indices.items():
+            for name in self.names[1:]:
+                other = self.outcome(name, rule)[at]
+                pairs = paired_counts(other, base[at])
+                test = mcnemar_exact(pairs.only_first, pairs.only_second, pairs.both, pairs.neither)
+                clusters = self.joined["conversation"].iloc[at]
+                boot = paired_bootstrap(other, base[at], clusters, n_resamples=resamples, seed=seed)
+                low, high = boot.estimate.interval or (None, None)
+                rows.append(
+                    {
+                        "metric": metric,
+                        "system": name,
+                        "baseline": self.names[0],
+                        "pairs": pairs.pairs,
+                        "excluded": pairs.excluded,
+                        "wins": pairs.only_first,
+                        "losses": pairs.only_second,
+                        "ties": pairs.both + pairs.neither,
+                        "difference_pp": None if boot.estimate.value is None else 100 * boot.estimate.value,
+                        "low_pp": None if low is None else 100 * low,
+                        "high_pp": None if high is None else 100 * high,
+                        "p_bootstrap": boot.p_value,
+                        "p_mcnemar": test.p_value,
+                        "odds_ratio": test.odds_ratio.value if test.odds_ratio is not None else None,
+                        "note": boot.reason or boot.estimate.reason,
+                    }
+                )
         frame = pd.DataFrame(rows)
         for column in ("p_bootstrap", "p_mcnemar"):
             frame[f"{column}_holm"] = list(
@@ -110,8 +112,10 @@ class Comparison:
         return self.joined[verdicts.nunique(axis=1) > 1].reset_index(drop=True)
 
 
-def compare(runs: Mapping[str, tuple[pd.DataFrame, pd.DataFrame, Mapping]], *, anyway: bool = False) -> Comparison:
-    """Join scored runs on their cases.
+def compare(
+    benchmark: Benchmark, runs: Mapping[str, tuple[pd.DataFrame, pd.DataFrame, Mapping]], *, anyway: bool = False
+) -> Comparison:
+    """Join scored runs on their rows.
 
     runs : name -> (measurements, verdicts, facts); facts hold `fingerprint` (of the cases), `scorer`,
     `thresholds` and `vad`. Runs of different datasets or scored differently are refused unless
@@ -123,28 +127,29 @@ def compare(runs: Mapping[str, tuple[pd.DataFrame, pd.DataFrame, Mapping]], *, a
     """
     if len(runs) < 2:
         raise InputError("Comparing needs at least two runs.")
-    names = tuple(runs)
+    names, keyed = tuple(runs), list(KEYS)
     if not anyway:
         _refuse_unlike({name: facts for name, (_, _, facts) in runs.items()})
-    first = next(iter(runs.values()))
-    keys = [name for name in KEYS if all(name in frame for frame in first[:2])]
-    labels = [*keys, "conversation", *[name for name in SLICES if name != "length"]]
     joined: pd.DataFrame | None = None
     seen: dict[str, list[str]] = {}
     for name, (measurements, verdicts, _) in runs.items():
         for case in dict.fromkeys(measurements["case"]):
             seen.setdefault(case, []).append(name)
-        latencies = [column for column in LATENCIES if column in measurements]
-        values = measurements[[*keys, *latencies]].merge(
-            verdicts[[*keys, "verdict", "strict", "label", "reason"]], on=keys
-        )
-        values = values.rename(columns={column: f"{column}:{name}" for column in values if column not in keys})
+        values = keys(measurements).assign(latency_s=latency(benchmark, measurements)).merge(
+            verdicts[[*keyed, "verdict", "strict", "label", "reason"]], on=keyed
+        )  # fmt: skip
+        values = values.rename(columns={column: f"{column}:{name}" for column in values if column not in keyed})
         if joined is None:
-            own = measurements[[label for label in labels if label in measurements]].copy()
-            own["length"] = pd.cut(pd.to_numeric(measurements["w1_s"], errors="coerce"), _LENGTHS).astype(str)
-            joined = own.merge(values, on=keys)
+            labels = [
+                "conversation",
+                *(c.name for c in benchmark.columns if (c.split or c.table) and c.name not in KEYS),
+            ]
+            own = keys(measurements).join(measurements[[label for label in labels if label in measurements]])
+            if "w1_s" in measurements:
+                own["length"] = pd.cut(pd.to_numeric(measurements["w1_s"], errors="coerce"), _LENGTHS).astype(str)
+            joined = own.merge(values, on=keyed)
         else:
-            joined = joined.merge(values, on=keys)
+            joined = joined.merge(values, on=keyed)
     if joined.empty:
         raise InputError(f"The runs {', '.join(names)} have no case in common.")
     partial = [{"case": case, "runs": ", ".join(have)} for case, have in seen.items() if len(have) < len(names)]

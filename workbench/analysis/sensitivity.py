@@ -14,13 +14,15 @@ from importlib.metadata import version
 import numpy as np
 import pandas as pd
 
-from workbench import benchmarks, episodes
+from workbench import episodes
 from workbench.cases import RATE_HZ
+from workbench.contract import KEYS
+from workbench.deciding import Decider, keys, latency
 from workbench.errors import InputError
 from workbench.files import write_atomically
 from workbench.progress import meter
 from workbench.runs import Run
-from workbench.scoring import CHANNELS, find_spans, identity_of, same_recording
+from workbench.scoring import CHANNELS, find_spans, identity_of, measure_spans, same_recording
 from workbench.vad import VadSettings, spans_from_probabilities, speech_probabilities
 
 
@@ -50,20 +52,9 @@ def usual_settings() -> tuple[Setting, ...]:
 
 
 def measure_under(run: Run, setting: Setting, workers: int | None = None) -> pd.DataFrame:
-    """The run's measurements under one setting."""
-    benchmark = benchmarks.get(run.meta.benchmark)
-    spans = _spans(run, setting.vad, workers)
-    gap_s = benchmark.merge_gap_s if setting.merge_gap_s is None else setting.merge_gap_s
-    none, rows = np.empty((0, 2)), []
-    recorded = set(run.recorded())
-    for case_id, case in run.cases.items():
-        if case_id not in recorded:
-            rows += benchmark.unmeasured(case, "not_recorded")
-            continue
-        both = spans.get(case_id, {channel: none for channel in CHANNELS})
-        record = run.record(case_id)
-        rows += benchmark.measure(case, record, both["user"], both["agent"], merge_gap_s=gap_s)
-    return pd.DataFrame(rows)
+    """The run's measurements under one setting; a recording that cannot be read is unmeasurable, not silent."""
+    spans, faults = _spans(run, setting.vad, workers)
+    return measure_spans(run, spans, faults, setting.merge_gap_s)
 
 
 def sensitivity(
@@ -72,37 +63,47 @@ def sensitivity(
     thresholds: Mapping[str, float] | None = None,
     workers: int | None = None,
 ) -> pd.DataFrame:
-    """One row a setting, compared with the first.
+    """One row a setting and metric, compared with the first setting.
 
-    Columns: passed, measured, rate; verdicts changed, pass to fail and fail to pass; cases whose
-    onset exists under both, and by how much it moved (median and 90th percentile of |shift|, and
-    the signed median, in ms); onsets found only here or only there.
+    thresholds : those that differ from the ones that the run was scored with. Benchmarks whose rows are of
+    several metrics have a row each, since these have denominators of their own.
+
+    Columns: setting, metric ('' for benchmarks with one); passed, measured, rate; verdicts changed, pass to fail
+    and fail to pass, and rows that are measured only here or only there; rows whose latency exists under both,
+    and by how much it moved (median and 90th percentile of |shift|, and the signed median, in ms); latencies
+    found only here or only there. Latency is what each row's rule names as such.
 
     Raises
     ------
-    InputError : fewer than two settings.
+    InputError : fewer than two settings, an unknown threshold.
     """
     settings = settings or usual_settings()
     if len(settings) < 2:
         raise InputError("Sensitivity compares detector settings; give at least two.")
-    benchmark = benchmarks.get(run.meta.benchmark)
-    limits = dict(benchmark.defaults) | dict(thresholds or {})
-    base: tuple[pd.DataFrame, pd.Series] | None = None
+    limits = run.limits(thresholds)
+    base: pd.DataFrame | None = None
     rows = []
     for setting in settings:
         frame = measure_under(run, setting, workers)
-        verdict = benchmark.verdicts(frame, limits)["verdict"]
-        base = base or (frame, verdict)
-        rows.append({"setting": setting.name, **_compare(base, (frame, verdict))})
+        now = keys(frame).assign(
+            verdict=Decider(run.benchmark, frame).verdicts(limits)["verdict"].to_numpy(),
+            latency_s=latency(run.benchmark, frame),
+        )
+        base = now if base is None else base
+        both = base.merge(now, on=list(KEYS), how="outer", suffixes=("_before", ""))
+        rows += [
+            {"setting": setting.name, "metric": metric, **_compare(part)} for metric, part in both.groupby("metric")
+        ]
     return pd.DataFrame(rows)
 
 
-def _compare(base: tuple[pd.DataFrame, pd.Series], other: tuple[pd.DataFrame, pd.Series]) -> dict:
-    (before, was), (after, now) = base, other
-    passed, measured = int((now == "pass").sum()), int((now != "unmeasurable").sum())
-    onset_before, onset_after = (pd.to_numeric(f["genuine_s"], errors="coerce").to_numpy() for f in (before, after))
-    both = ~np.isnan(onset_before) & ~np.isnan(onset_after)
-    shift_ms = (onset_after[both] - onset_before[both]) * 1000
+def _compare(both: pd.DataFrame) -> dict:
+    was, now = both["verdict_before"], both["verdict"]
+    measured_before, measured_now = was.isin(("pass", "fail")), now.isin(("pass", "fail"))
+    passed, measured = int((now == "pass").sum()), int(measured_now.sum())
+    before, after = both["latency_s_before"].to_numpy(float), both["latency_s"].to_numpy(float)
+    there = ~np.isnan(before) & ~np.isnan(after)
+    shift_ms = (after[there] - before[there]) * 1000
     return {
         "passed": passed,
         "measured": measured,
@@ -110,26 +111,32 @@ def _compare(base: tuple[pd.DataFrame, pd.Series], other: tuple[pd.DataFrame, pd
         "changed": int((was != now).sum()),
         "pass_to_fail": int(((was == "pass") & (now == "fail")).sum()),
         "fail_to_pass": int(((was == "fail") & (now == "pass")).sum()),
-        "onsets": int(both.sum()),
+        "measured_only_here": int((measured_now & ~measured_before).sum()),
+        "measured_only_there": int((measured_before & ~measured_now).sum()),
+        "onsets": int(there.sum()),
         "onset_shift_median_ms": float(np.median(shift_ms)) if shift_ms.size else None,
         "onset_shift_abs_median_ms": float(np.median(np.abs(shift_ms))) if shift_ms.size else None,
         "onset_shift_abs_p90_ms": float(np.percentile(np.abs(shift_ms), 90)) if shift_ms.size else None,
-        "onsets_gained": int((np.isnan(onset_before) & ~np.isnan(onset_after)).sum()),
-        "onsets_lost": int((~np.isnan(onset_before) & np.isnan(onset_after)).sum()),
+        "onsets_gained": int((np.isnan(before) & ~np.isnan(after)).sum()),
+        "onsets_lost": int((~np.isnan(before) & np.isnan(after)).sum()),
     }
 
 
-def _spans(run: Run, vad: VadSettings, workers: int | None) -> dict[str, dict[str, np.ndarray]]:
+def _spans(run: Run, vad: VadSettings, workers: int | None) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:
+    """Spans by case and channel, and why there are none of a case."""
     if vad.detector != "silero":
-        return find_spans(run, vad, workers)[0]
+        return find_spans(run, vad, workers)
     found: dict[str, dict[str, np.ndarray]] = {}
-    for (case_id, channel), (values, samples) in probabilities(run, workers).items():
-        found.setdefault(case_id, {})[channel] = spans_from_probabilities(values, samples, vad)
-    return found
+    values, faults = probabilities(run, workers)
+    for (case_id, channel), (each, samples) in values.items():
+        found.setdefault(case_id, {})[channel] = spans_from_probabilities(each, samples, vad)
+    return found, faults
 
 
-def probabilities(run: Run, workers: int | None = None) -> dict[tuple[str, str], tuple[np.ndarray, int]]:
-    """Silero's speech probabilities of every channel: (case, channel) -> (float32 (windows,), samples at 16 kHz).
+def probabilities(
+    run: Run, workers: int | None = None
+) -> tuple[dict[tuple[str, str], tuple[np.ndarray, int]], dict[str, str]]:
+    """Silero's speech probabilities: (case, channel) -> (float32 (windows,), samples at 16 kHz); and case -> fault.
 
     Kept in spans/probabilities-VERSION.parquet; recordings made again are computed again.
     """
@@ -139,16 +146,24 @@ def probabilities(run: Run, workers: int | None = None) -> dict[tuple[str, str],
         for row in pd.read_parquet(path).itertuples():
             kept[row.case, row.channel] = (row.identity, np.asarray(row.probabilities, np.float32), int(row.samples))
     identities = {case_id: identity_of(run, case_id) for case_id in run.recorded()}
-    stale = [
-        case_id
-        for case_id, identity in identities.items()
-        if any(not same_recording(kept.get((case_id, channel), ("",))[0], identity) for channel in CHANNELS)
-        and run.record(case_id).status == "complete"
-    ]
+    stale, faults = [], {}
+    for case_id, identity in identities.items():
+        if all(same_recording(kept.get((case_id, channel), ("",))[0], identity) for channel in CHANNELS):
+            continue
+        kept = {key: value for key, value in kept.items() if key[0] != case_id}
+        try:
+            if run.record(case_id).status == "complete":
+                stale.append(case_id)
+        except InputError as error:
+            faults[case_id] = str(error)
 
     def channels() -> Iterator[tuple[str, np.ndarray, int]]:
         for case_id in stale:
-            stereo = episodes.load_audio(run.episodes, run.record(case_id))
+            try:
+                stereo = episodes.load_audio(run.episodes, run.record(case_id))
+            except InputError as error:
+                faults[case_id] = str(error)
+                continue
             for index, channel in enumerate(CHANNELS):
                 yield f"{case_id}/{channel}", stereo[:, index], RATE_HZ
 
@@ -163,4 +178,4 @@ def probabilities(run: Run, workers: int | None = None) -> dict[tuple[str, str],
             for (case, channel), (identity, values, samples) in sorted(kept.items())
         ]
         write_atomically(path, lambda part: pd.DataFrame(rows).to_parquet(part, index=False))
-    return {key: (values, samples) for key, (identity, values, samples) in kept.items() if key[0] in identities}
+    return {key: (each, samples) for key, (_, each, samples) in kept.items() if key[0] in identities}, faults

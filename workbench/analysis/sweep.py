@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from workbench.benchmarks.base import Benchmark
+from workbench.contract import Benchmark
+from workbench.deciding import Decider, grid, scores
 from workbench.errors import InputError
 
 _EQUAL = 1e-9
@@ -25,7 +26,7 @@ _EQUAL = 1e-9
 class Sweep:
     """Scores of every system under every setting.
 
-    settings : frame (k, thresholds). default : the row that holds the default thresholds.
+    settings : frame (k, thresholds). default : the row that holds the thresholds in force.
     scores : score name -> float (k, systems), NaN where nothing was measured.
     """
 
@@ -44,7 +45,7 @@ class Sweep:
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """Competition ranks (k, systems) by the ranking score: the greatest has 1, ties share a rank."""
+        """Competition ranks (k, systems) by the ranking score: the greatest has 1, ties share a rank; NaN: no rank."""
         return _ranks(self.scores[self.ranking])
 
     def summary(self) -> dict[str, float | int | None]:
@@ -56,11 +57,17 @@ class Sweep:
         others = np.arange(len(self.settings)) != self.default
         tau = self.tau[~np.isnan(self.tau)]
         ranks, base = self.ranks, self.ranks[self.default]
+        ranked = int((~np.isnan(base)).sum())
         kept = {
             "top1_kept": (((ranks == 1) == (base == 1)).all(axis=1)),
             "top2_kept": (((ranks <= 2) == (base <= 2)).all(axis=1)),
-            "order_kept": (ranks == base).all(axis=1),
+            "order_kept": ((ranks == base) | (np.isnan(ranks) & np.isnan(base))).all(axis=1),
         }
+
+        def share(mask: np.ndarray) -> float | None:
+            # One system, or none that is measured, has no order that could be kept.
+            return float(mask.mean()) if ranked > 1 and mask.size else None
+
         return {
             "settings": len(self.settings),
             "undefined": int(np.isnan(self.tau).sum()),
@@ -68,11 +75,10 @@ class Sweep:
             "tau_median": float(np.median(tau)) if tau.size else None,
             "tau_min": float(tau.min()) if tau.size else None,
             "tau_max": float(tau.max()) if tau.size else None,
-            "ties_at_default": int(len(base) - len(np.unique(base))),
-            **{name: float(mask.mean()) for name, mask in kept.items()},
-            **{
-                f"{name}_elsewhere": float(mask[others].mean()) if others.any() else None for name, mask in kept.items()
-            },
+            "ranked": ranked,
+            "ties_at_default": ranked - len(np.unique(base[~np.isnan(base)])),
+            **{name: share(mask) for name, mask in kept.items()},
+            **{f"{name}_elsewhere": share(mask[others]) for name, mask in kept.items()},
         }
 
     def frame(self) -> pd.DataFrame:
@@ -108,12 +114,14 @@ def sweep(
     measurements: Mapping[str, pd.DataFrame],
     axes: Mapping[str, Sequence[float]] | None = None,
     *,
+    base: Mapping[str, float] | None = None,
     strict: bool = False,
 ) -> Sweep:
     """Decide every system under every combination of the axes.
 
     measurements : system name -> measurements frame. axes : threshold -> values; the benchmark's own
-    preset when None. The default is added to the grid where it is not in it.
+    preset when None. base : the thresholds in force, which the others are held at and rankings are compared
+    with (the benchmark's defaults when None); it is added to the grid where it is not in it.
 
     Raises
     ------
@@ -121,51 +129,17 @@ def sweep(
     """
     if not measurements:
         raise InputError("A sweep needs the measurements of at least one run.")
-    settings = _grid(benchmark, axes or benchmark.decider.preset)
-    columns = {name: settings[name].to_numpy(float) for name in settings}
+    limits = benchmark.limits(base)
+    settings = grid(benchmark, axes, limits)
+    columns = {**limits, **{name: settings[name].to_numpy(float) for name in settings}}
     per_system: dict[str, list[np.ndarray]] = {}
     for frame in measurements.values():
-        for name, values in scores(benchmark, frame, columns, strict=strict).items():
+        for name, values in scores(Decider(benchmark, frame), columns, strict=strict).items():
             per_system.setdefault(name, []).append(values)
     stacked = {name: np.stack(values, axis=1) for name, values in per_system.items()}
-    defaults = np.array([benchmark.defaults[name] for name in settings])
-    default = int(np.flatnonzero((settings.to_numpy(float) == defaults).all(axis=1))[0])
-    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, benchmark.decider.ranking, strict)
-
-
-def scores(
-    benchmark: Benchmark, frame: pd.DataFrame, columns: Mapping[str, np.ndarray], *, strict: bool = False
-) -> dict[str, np.ndarray]:
-    """Every score of one system: name -> float (k,). columns : threshold -> values (k,)."""
-    table = benchmark.decider.table(frame)
-    passed = benchmark.decider.passes(table, columns, strict=strict)
-
-    def rate(mask: np.ndarray) -> np.ndarray:
-        among = mask & table.measured
-        # Counting beats a matrix product here, and does not wait for a busy machine's other threads.
-        right, count = np.count_nonzero(passed[:, among], axis=1), int(among.sum())
-        return right / count if count else np.full(len(passed), np.nan)
-
-    return {
-        name: rate(contrast.plus) - (0.0 if contrast.minus is None else rate(contrast.minus))
-        for name, contrast in benchmark.decider.contrasts(frame).items()
-    }
-
-
-def _grid(benchmark: Benchmark, axes: Mapping[str, Sequence[float]]) -> pd.DataFrame:
-    for name, values in axes.items():
-        if name not in benchmark.defaults:
-            raise InputError(f"There is no threshold {name!r}; thresholds are {', '.join(benchmark.defaults)}.")
-        if len(values) == 0:
-            raise InputError(f"The axis {name} of the grid is empty; give it at least one value.")
-        if not np.isfinite(np.asarray(values, float)).all():
-            raise InputError(f"The axis {name} of the grid holds a value that is not finite; give numbers.")
-    mesh = np.meshgrid(*(np.unique(np.asarray(values, float)) for values in axes.values()), indexing="ij")
-    settings = pd.DataFrame({name: values.ravel() for name, values in zip(axes, mesh, strict=True)})
-    default = {name: float(benchmark.defaults[name]) for name in axes}
-    if not (settings == pd.Series(default)).all(axis=1).any():
-        settings = pd.concat([settings, pd.DataFrame([default])], ignore_index=True)
-    return settings
+    own = np.array([limits[name] for name in settings])
+    default = int(np.flatnonzero((settings.to_numpy(float) == own).all(axis=1))[0])
+    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, benchmark.ranking, strict)
 
 
 def tau_b(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
@@ -190,9 +164,10 @@ def _signs(differences: np.ndarray) -> np.ndarray:
 
 
 def _ranks(scores: np.ndarray) -> np.ndarray:
-    """Competition ranks along the last axis, best 1; ties share a rank; what is not measured comes last."""
-    values = np.where(np.isnan(scores), -np.inf, scores)
-    return 1 + (values[..., None, :] > values[..., :, None] + _EQUAL).sum(axis=-1)
+    """Competition ranks along the last axis, best 1; ties share a rank; what is not measured has none (NaN)."""
+    with np.errstate(invalid="ignore"):
+        above = (scores[..., None, :] > scores[..., :, None] + _EQUAL).sum(axis=-1)
+    return np.where(np.isnan(scores), np.nan, 1.0 + above)
 
 
 @dataclass(frozen=True)
@@ -206,34 +181,43 @@ class RankingFlip:
 
 
 def ranking_flips(
-    benchmark: Benchmark, measurements: Mapping[str, pd.DataFrame], threshold: str, *, strict: bool = False
+    benchmark: Benchmark,
+    measurements: Mapping[str, pd.DataFrame],
+    threshold: str,
+    *,
+    base: Mapping[str, float] | None = None,
+    strict: bool = False,
 ) -> RankingFlip:
-    """How far `threshold` alone may move before the systems' order changes.
+    """How far `threshold` alone may move from where it stands before the systems' order changes.
 
-    Only values at which some case flips can matter, so exactly those are tried (and a hair beside
-    them, for rules that are strict inequalities).
+    Only values at which some row turns can matter, so exactly those are tried (and a hair beside them, for
+    rules that are strict inequalities).
+
+    Raises
+    ------
+    InputError : an unknown threshold, or fewer than two systems whose ranking score is measured.
     """
-    if threshold not in benchmark.defaults:
-        raise InputError(f"There is no threshold {threshold!r}; thresholds are {', '.join(benchmark.defaults)}.")
-    default = float(benchmark.defaults[threshold])
-    critical: set[float] = set()
-    for frame in measurements.values():
-        for row in frame.to_dict("records"):
-            flip = benchmark.decider.flip(row)
-            if flip is not None and flip.threshold == threshold:
-                critical.update((flip.value, np.nextafter(flip.value, np.inf), np.nextafter(flip.value, -np.inf)))
-    values = np.array(sorted({value for value in critical if value >= 0} | {default}))
-    table = [
-        scores(benchmark, frame, {threshold: values}, strict=strict)[benchmark.decider.ranking]
-        for frame in measurements.values()
-    ]
-    ranks = _ranks(np.stack(table, axis=1))
-    at = int(np.flatnonzero(values == default)[0])
-    changed = (ranks != ranks[at]).any(axis=1)
+    benchmark.check_threshold(threshold)
+    limits = benchmark.limits(base)
+    deciders = [Decider(benchmark, frame) for frame in measurements.values()]
+    critical = [np.array([limits[threshold]])]
+    for decider in deciders:
+        values, passing = decider.turning(threshold, limits, strict=strict)
+        turning = values[passing.any(axis=0) & ~passing.all(axis=0) & ~np.isnan(values)]
+        critical += [turning, np.nextafter(turning, np.inf), np.nextafter(turning, -np.inf)]
+    values = np.unique(np.concatenate(critical))
+    values = values[values >= 0]
+    settings = {**limits, threshold: values}
+    found = np.stack([scores(one, settings, strict=strict)[benchmark.ranking] for one in deciders], axis=1)
+    at = int(np.flatnonzero(values == limits[threshold])[0])
+    if (~np.isnan(found[at])).sum() < 2:
+        raise InputError("A ranking needs at least two systems with a measured score; score more runs.")
+    ranks = _ranks(found)
+    changed = ((ranks != ranks[at]) & ~(np.isnan(ranks) & np.isnan(ranks[at]))).any(axis=1)
     below, above = np.flatnonzero(changed[:at]), np.flatnonzero(changed[at:])
     return RankingFlip(
         threshold,
-        default,
+        float(limits[threshold]),
         float(values[below[-1]]) if below.size else None,
         float(values[at + above[0]]) if above.size else None,
     )

@@ -12,8 +12,8 @@ import pandas as pd
 from workbench import benchmarks, episodes
 from workbench.app.judged import Opinion, opinions
 from workbench.app.store import Key, Store, whole_key
-from workbench.benchmarks.base import Step
 from workbench.cases import Case
+from workbench.contract import Step
 from workbench.episodes import EpisodeRecord
 from workbench.errors import InputError
 from workbench.pictures import peaks

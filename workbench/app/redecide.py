@@ -15,7 +15,7 @@ import pandas as pd
 
 from workbench.analysis.sweep import Sweep, sweep, tau_b
 from workbench.app.store import KEY, Key
-from workbench.benchmarks.base import Benchmark, Contrast
+from workbench.contract import Benchmark, Contrast
 
 
 @dataclass(frozen=True)

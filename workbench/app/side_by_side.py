@@ -19,7 +19,7 @@ from workbench.app.choosers import RunPicker
 from workbench.app.run_rows import RunRows
 from workbench.app.store import Store
 from workbench.app.workspace import Workspace
-from workbench.benchmarks.base import Benchmark
+from workbench.contract import Benchmark
 from workbench.datasets import CASES
 from workbench.errors import InputError
 from workbench.files import sha256_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.app.redecide import Answer, Redecide, bounds, ranks, shown
-from workbench.benchmarks.base import Benchmark
+from workbench.contract import Benchmark
 from workbench.pictures.texts import esc
 
 

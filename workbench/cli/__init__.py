@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -84,11 +83,10 @@ def build(
 
     Interrupted, the same command goes on; unchanged, it does nothing.
     """
-    from workbench import benchmarks
-    from workbench.benchmarks.base import BuildOptions
+    from workbench import contract
 
-    options = BuildOptions(out, not no_audio, limit, voices, scripts, workers, dask)
-    header = benchmarks.get(benchmark).build(options)
+    options = contract.BuildOptions(out, not no_audio, limit, voices, scripts, workers, dask)
+    header = contract.get(benchmark).build(options)
     print(f"{header.cases} cases of {header.benchmark} in {out} (fingerprint {header.fingerprint[:12]})")
 
 
@@ -104,22 +102,19 @@ def author(
     concurrency: Annotated[int, typer.Option(help="Requests at a time.")] = 4,
     limit: Annotated[int | None, typer.Option(help="At most so many conversations.")] = None,
     temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 1.0,
-    seed: Annotated[int | None, typer.Option(help="duplex-mpe: seed of variations and attributes.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of variations, where the author takes one.")] = None,
 ) -> None:
     """Have a language model write a new set of scripts, each checked against its probe.
 
     Interrupted, the same command goes on where it was.
     """
-    from importlib import import_module
-    from importlib.util import find_spec
     from inspect import signature
 
-    from workbench import benchmarks
+    from workbench import contract
 
-    module = f"{benchmarks.package(benchmark)}.authoring"
-    if find_spec(module) is None:
+    author_scripts = contract.get(benchmark).author
+    if author_scripts is None:
         raise InputError(f"No new scripts can be written for {benchmark!r}; it has no author.")
-    author_scripts = import_module(module).author_scripts
     if seed is not None and "seed" not in signature(author_scripts).parameters:
         raise InputError(f"The author of {benchmark!r} takes no seed; leave --seed out.")
     outcome = author_scripts(
@@ -141,7 +136,7 @@ def author(
 @app.command()
 def validate(
     dataset: Annotated[Path | None, typer.Argument(help="A dataset folder; without one, the shipped scripts.")] = None,
-    benchmark: Annotated[str, typer.Option(help="Whose shipped scripts to check.")] = "ifeval",
+    benchmark: Annotated[str | None, typer.Option(help="Whose shipped scripts to check (default: all).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print counts and problems as JSON.")] = False,
     full: Annotated[bool | None, typer.Option("--full/--slice", help="Demand the full grid's exact counts.")] = None,
 ) -> None:
@@ -150,14 +145,15 @@ def validate(
     The exact counts are demanded of a dataset with as many cases as the full grid or nearly so
     (more than nine in ten); --full or --slice says so outright.
     """
-    from workbench import benchmarks, datasets
+    from workbench import contract, datasets
 
     if dataset is None:
-        problems = benchmarks.get(benchmark).validate_authored()
-        report: dict = {"problems": problems}
+        whose = contract.names() if benchmark is None else (benchmark,)
+        problems = [problem for name in whose for problem in contract.get(name).validate_authored()]
+        report: dict = {"benchmarks": ", ".join(whose), "problems": problems}
     else:
         loaded = datasets.load(dataset)
-        chosen = benchmarks.get(loaded.header.benchmark)
+        chosen = contract.get(loaded.header.benchmark)
         expected = loaded.header.cases >= 0.9 * chosen.cases if full is None else full
         problems = [*loaded.problems]
         if not problems:
@@ -165,8 +161,7 @@ def validate(
         problems += chosen.validate_authored() + chosen.validate(loaded, expected) + datasets.check_audio(loaded)
         report = {
             "cases": len(loaded.cases),
-            "by_action": dict(Counter(case.tags["action"] for case in loaded.cases if "action" in case.tags)),
-            "by_level": dict(Counter(case.tags["level"] for case in loaded.cases if "level" in case.tags)),
+            **chosen.counts(loaded.cases),
             "audio_streams": datasets.streams(loaded.cases),
             "problems": problems,
         }
@@ -198,7 +193,7 @@ def run(
 
     Each case lands whole or not at all; killed at any moment, the same command goes on.
     """
-    from workbench import benchmarks, datasets
+    from workbench import contract, datasets
     from workbench.agents.registry import factory
     from workbench.runners import batch
 
@@ -208,11 +203,11 @@ def run(
         raise InputError(f"--concurrency {concurrency} runs nothing; give at least 1.")
     if all(cue.audio is None for case in loaded.cases for cue in case.cues):
         raise InputError(f"{dataset} was built with --no-audio and cannot be run; build it again without that option.")
-    chosen = benchmarks.get(loaded.header.benchmark)
+    chosen = contract.get(loaded.header.benchmark)
     unfit = chosen.validate(loaded, False)
     if unfit:
         raise ProblemsFound(unfit)
-    make = factory(agent, _settings(settings, numbers=False), chosen.moves)
+    make = factory(agent, _settings(settings, numbers=False), chosen)
     plan = batch.Plan(loaded, make, out, clock, policy, concurrency, keep_errors, dask)
     outcome = batch.run(plan)
     speed = f", {outcome.audio_s / outcome.wall_s:.0f} times real time" if outcome.recorded and outcome.wall_s else ""
@@ -271,7 +266,6 @@ def score(
     workers: Annotated[int | None, typer.Option(help="Threads (default: all cores).")] = None,
 ) -> None:
     """Find speech, measure, decide. `--set` changes thresholds, such as --set max_wait_s=2.5."""
-    from workbench.benchmarks.base import with_defaults
     from workbench.datasets import describe
     from workbench.runs import load_run
     from workbench.scoring import score_run, summary_line
@@ -287,7 +281,7 @@ def score(
     for folder in runs:
         loaded = load_run(folder)
         limits = _settings(settings, numbers=True)
-        with_defaults(loaded.benchmark.defaults, limits)
+        loaded.benchmark.limits(limits)
         scored = score_run(loaded, vad, limits, workers)
         print(f"{folder}: {summary_line(scored.verdicts)}")
         waiting = int(scored.measurements["reason"].eq("not_recorded").sum())
@@ -320,10 +314,10 @@ def decide(
     settings: Settings = [],  # noqa: B006
 ) -> None:
     """Verdicts for segments that you bring (own detector, own annotations); JSON on standard output."""
-    from workbench import benchmarks
+    from workbench import brought, contract
     from workbench.files import read_json
 
-    chosen = benchmarks.get(benchmark)
+    chosen = contract.get(benchmark)
     if str(file) == "-":
         try:
             items = json.loads(sys.stdin.read())
@@ -331,7 +325,7 @@ def decide(
             raise InputError(f"Standard input, line {error.lineno}: not valid JSON ({error.msg}).") from None
     else:
         items = read_json(file)
-    verdicts, problems = chosen.decide_brought(items, _settings(settings, numbers=True))
+    verdicts, problems = brought.decide(chosen, items, _settings(settings, numbers=True))
     print(json.dumps(verdicts, ensure_ascii=False, indent=1))
     if problems:
         _complain([f"{file}, {problem}" for problem in problems])
@@ -340,11 +334,13 @@ def decide(
 
 @app.command()
 def agents() -> None:
-    """List every agent."""
+    """List every agent, the benchmarks' own reference agents included."""
+    from workbench import contract
     from workbench.agents.registry import AGENTS
 
     table = Table("agent", "what it is", "clock", box=None)
-    for name, entry in AGENTS.items():
+    own = {name: entry for each in contract.names() for name, entry in contract.get(each).agents.items()}
+    for name, entry in (AGENTS | own).items():
         table.add_row(name, entry.about, "virtual or wall" if entry.pacing == "input" else "wall")
     table.add_row("python:module:Class", "your own class (docs/agents.md)", "by its traits")
     out.print(table)
@@ -367,7 +363,7 @@ def doctor() -> None:
 @app.command()
 def demo(
     folder: Annotated[Path, typer.Option("--out", help="Where the dataset, runs and report go.")] = Path("demo"),
-    benchmark: Annotated[str, typer.Option(help="ifeval: a slice; duplex-mpe: the whole shipped set.")] = "ifeval",
+    benchmark: Annotated[str | None, typer.Option(help="Which benchmark (default: the first).")] = None,
 ) -> None:
     """Build -> run -> score -> judge -> report on real scripts, offline, in minutes."""
     from workbench.demo import run_demo

@@ -15,18 +15,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from workbench.chat.client import ChatSettings
 from workbench.errors import InputError
 from workbench.judges.ask import OFFLINE, Backend, ModelJudge, OfflineJudge
+from workbench.judges.base import Judge, judge_of
 from workbench.judges.batch import Tally, describe_judge, judge_run
 from workbench.judges.check import check_judge
-from workbench.judges.client import Settings
 from workbench.judges.compare import agree, disagreements, pair_up
 from workbench.judges.human import agreement, read_labels
 from workbench.judges.progress import progress, spent
-from workbench.judges.registry import get_judge
 from workbench.judges.store import write_csv
-from workbench.judges.summary import ALL, Summary, case_rows, find_folder, summarise, write_tables
+from workbench.judges.summary import Summary, case_rows, find_folder, short, summarise, write_tables
 from workbench.runs import Run, load_run
+from workbench.scoring import add_judgements
 
 RunFolder = Annotated[Path, typer.Argument(help="The run folder.")]
 Model = Annotated[str, typer.Option(help=f"Model of the judge, or '{OFFLINE}' for the lexical baseline (no model).")]
@@ -77,7 +78,7 @@ def judge(
     Exit code 0 when the judged metrics are valid, 1 when more than 5 % of the judgements are errors.
     """
     opened = load_run(run)
-    which = get_judge(judge_name, opened.meta.benchmark)
+    which = judge_of(opened.benchmark, judge_name)
     settings = _settings(
         model, base_url, key_env, temperature, sampling_seed, max_tokens, extra, schema, concurrency, rpm, timeout,
         tries, answer_tries,
@@ -93,6 +94,7 @@ def judge(
         )  # fmt: skip
     summary = summarise(opened, result.folder)
     write_tables(result.folder, summary)
+    add_judgements(opened, {which.name: summary.rows})
     typer.echo(f"{result.requests} requests, {tally.judged} judged, {tally.cached} known already; {spent(tally)}")
     print_summary(summary)
     typer.echo(f"Judgements: {result.folder}")
@@ -127,7 +129,7 @@ def judge_check(
 ) -> None:
     """Check a judge: repeatability, bias, controls, another judge, people."""
     opened = load_run(run)
-    which = get_judge(judge_name, opened.meta.benchmark)
+    which = judge_of(opened.benchmark, judge_name)
     settings = _settings(
         model, base_url, key_env, temperature, sampling_seed, max_tokens, extra, schema, concurrency, rpm, timeout,
         tries, answer_tries,
@@ -137,6 +139,8 @@ def judge_check(
     typer.echo(f"Judge: {record.spoke} ({key})")
     people = read_labels(human, which, opened.cases) if human else None
     other = find_folder(opened, against) if against else None
+    if other is not None and other.name == key:
+        raise InputError(f"--against {against} is the judge that is checked; name another one of the run.")
     if cases:
         with progress(_console) as show:
             check = _run(
@@ -162,12 +166,12 @@ def judge_check(
             _report("Against people", agreement(own, people, which), folder / "people.csv")
 
 
-def make_backend(settings: Settings) -> Backend:
+def make_backend(settings: ChatSettings) -> Backend:
     """The offline judge if and only if it is asked for by its name, else a model."""
     return OfflineJudge() if settings.model == OFFLINE else ModelJudge(settings)
 
 
-def judged_rows(run: Run, folder: Path, which: Any) -> pd.DataFrame:
+def judged_rows(run: Run, folder: Path, which: Judge) -> pd.DataFrame:
     """Columns case, item, conversation, score, label, rationale of what was judged well."""
     rows = case_rows(run, folder, which)
     rows = rows[rows.status == "ok"]
@@ -184,15 +188,9 @@ def print_summary(summary: Summary) -> None:
     for problem in summary.problems:
         typer.echo(problem)
     title = "" if summary.valid else " (INVALID)"
-    if summary.record.judge != "pas":
-        for name, frame in summary.tables.items():
-            print_table(f"{name.replace('_', ' ').capitalize()}{title}", frame)
-        return
-    pas, conflict = summary.pas, summary.conflict
-    about = "PAS, register and content against the role, 0 to 100"
-    print_table(f"{about}{title}", pas[pas.role == ALL] if "role" in pas else pas)
-    print_table(f"Conflict profile{title}", conflict[conflict.role == ALL] if "role" in conflict else conflict)
-    print_table(f"Safety override on L4b{title}", summary.safety)
+    for name, frame in summary.tables.items():
+        heading = summary.judge.titles.get(name, name.replace("_", " ").capitalize())
+        print_table(f"{heading}{title}", short(summary.judge, frame))
 
 
 def print_table(title: str, frame: pd.DataFrame) -> None:
@@ -223,8 +221,8 @@ def _report(title: str, table: pd.DataFrame, path: Path) -> None:
 def _settings(
     model: str, base_url: str | None, key_env: str | None, temperature: str, seed: int | None, max_tokens: int,
     extra: str, schema: bool, concurrency: int, rpm: float | None, timeout: float, tries: int, answer_tries: int,
-) -> Settings:  # fmt: skip
-    settings = Settings(
+) -> ChatSettings:  # fmt: skip
+    settings = ChatSettings(
         model=model, base_url=base_url, key_env=key_env, seed=seed, max_tokens=max_tokens, extra=_extra(extra),
         schema=schema, concurrency=concurrency, per_minute=rpm, timeout_s=timeout, tries=tries,
         answer_tries=answer_tries,

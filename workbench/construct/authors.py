@@ -17,11 +17,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from workbench.chat.client import ChatClient, ChatSettings, Reply, ServerFault
+from workbench.chat.messages import digest, schema
+from workbench.chat.reading import AnswerError, Reading, read_reply
 from workbench.errors import InputError
-from workbench.judges.client import ChatClient, Reply, Settings
-from workbench.judges.faults import ServerFault
-from workbench.judges.parsing import AnswerError, Reading, read_answer
-from workbench.judges.prompts import digest, schema
 
 TRIES = 4
 """How often a model may write one item before the item is given up."""
@@ -96,7 +95,7 @@ class ShippedAuthor:
 
 
 class ChatAuthor:
-    """A language model at a chat endpoint. The key comes from the environment only (see `Settings`).
+    """A language model at a chat endpoint. The key comes from the environment only (see `ChatSettings`).
 
     tries : how often it may write one item; after each fault it is shown what was wrong.
     sleep, clock : for tests.
@@ -104,7 +103,7 @@ class ChatAuthor:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ChatSettings,
         *,
         tries: int = TRIES,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -112,11 +111,7 @@ class ChatAuthor:
     ):
         self.name = settings.model
         self.settings, self.tries = settings, tries
-        try:
-            self.client = ChatClient(settings, sleep=sleep, clock=clock)
-        except InputError as error:
-            message = str(error).replace("the judge", "the model")
-            raise InputError(message[:1].upper() + message[1:]) from None
+        self.client = ChatClient(settings, sleep=sleep, clock=clock)
 
     async def close(self) -> None:
         await self.client.__aexit__(None, None, None)
@@ -129,7 +124,7 @@ class ChatAuthor:
             reply = await self._complete(messages, answer)
             replies.append(reply)
             try:
-                reading = _read(reply, answer)
+                reading = read_reply(reply, answer)
                 wrong = faults(reading.answer)
             except AnswerError as error:
                 wrong = [f"{error}."]
@@ -178,15 +173,6 @@ class ChatAuthor:
             "repairs": list(reading.repairs),
             **request.about,
         }
-
-
-def _read(reply: Reply, answer: type[BaseModel]) -> Reading:
-    """The answer in a reply; a refusal or a cut-off is named as such whatever text came with it."""
-    if reply.refusal or reply.finish == "content_filter":
-        raise AnswerError("refusal", f"the model declined to write this ({(reply.refusal or 'content filter')[:200]})")
-    if reply.finish == "length":
-        raise AnswerError("truncated", "the reply was cut off at the token limit, be briefer")
-    return read_answer(reply.text, answer)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from string import Template
 from typing import Any, Literal, Protocol
 
+from workbench.chat.client import ChatClient, ChatSettings, Reply, ServerFault
+from workbench.chat.messages import clean, digest, schema
+from workbench.chat.reading import AnswerError, read_reply
 from workbench.judges.base import Item, Judge
-from workbench.judges.client import ChatClient, Reply, Settings
-from workbench.judges.faults import ServerFault
-from workbench.judges.fencing import clean
-from workbench.judges.parsing import AnswerError, Reading, read_answer
-from workbench.judges.prompts import digest, messages, schema
+from workbench.judges.prompts import messages
 from workbench.judges.records import Attempt, Judgement, Usage
 
 OFFLINE = "offline-lexical"
@@ -41,7 +40,7 @@ class Backend(Protocol):
 class ModelJudge:
     """A language model behind `client`; `sleep` and `clock` are there for tests."""
 
-    settings: Settings
+    settings: ChatSettings
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
     client: ChatClient = field(init=False)
@@ -137,17 +136,6 @@ class OfflineJudge:
         values, rationale = judge.offline(item)
         good = {"status": "ok", "values": values, "rationale": clean(rationale), "mode": "offline"}
         return Judgement(case=item.case, item=item.item, key=key, date=now(), shown=shown(item), model=OFFLINE, **good)
-
-
-def read_reply(reply: Reply, model: type) -> Reading:
-    """The answer in a reply; a refusal or a cut-off is named as such whatever text came with it."""
-    if reply.refusal:
-        raise AnswerError("refusal", "the model refused to judge")
-    if reply.finish == "content_filter":
-        raise AnswerError("refusal", "the server's content filter stopped the reply")
-    if reply.finish == "length":
-        raise AnswerError("truncated", "the reply reached the token limit; give a larger --max-tokens")
-    return read_answer(reply.text, model)
 
 
 def shown(item: Item) -> dict[str, str]:

@@ -6,14 +6,18 @@ offline judge see the same item and nothing else: no timing, no verdict, no name
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.cases import Case
+from workbench.chat.reading import Answer
 from workbench.episodes import EpisodeRecord
+from workbench.errors import InputError
 from workbench.judges.prompts import Prompt
-from workbench.judges.scales import Answer
+
+if TYPE_CHECKING:
+    from workbench.contract import Benchmark
 
 
 class NotJudgeable(Exception):
@@ -73,9 +77,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Judge:
-    """One judge. `score` and `label` name the values that tables and checks use (None when it has none).
+    """One judge, declared by its benchmark. `heading` is its name for people.
 
-    `scale` is the score's, and `bands` the lower ends of the rubric's steps above the lowest.
+    `score` and `label` name the values that tables and checks use (None when it has none). `scale` is the
+    score's, and `bands` the lower ends of the rubric's steps above the lowest. `labels` are all labels, and
+    `reported` how some of them are shown to people (label -> word).
 
     items : case, record -> items; raises NotJudgeable.
     answer : item -> the pydantic model of its answer.
@@ -84,12 +90,16 @@ class Judge:
         those rules in full.
     judged : the section that holds the words under judgement (the probes of judge-check vary it), and
         `silence` what stands there when nothing was said.
-    controls : case -> named texts that ought not to pass for a good answer ('persona' ...).
-    tables : (run, rows of the judge's summary) -> its tables by name; None for those of PAS.
+    shown : sections that people want to see beside the judge's word.
+    controls : case -> named texts that ought not to pass for a good answer.
+    strata : tags over which a check spreads its sample, and by which the default tables are split.
+    tables : (run, rows of the judge's summary) -> its tables by name; None: mean score, shares of labels.
+    titles : of these tables. folded : the column whose single values are left out of the short form.
     """
 
     name: str
     benchmark: str
+    heading: str
     prompt: Prompt
     items: Callable[[Case, EpisodeRecord], list[Item]]
     answer: Callable[[Item], type[Answer]]
@@ -97,11 +107,34 @@ class Judge:
     score: str | None
     label: str | None
     labels: tuple[str, ...] = ()
+    reported: Mapping[str, str] = field(default_factory=dict)
     scale: tuple[float, float] = (0.0, 100.0)
     bands: tuple[float, ...] = (25.0, 50.0, 70.0, 90.0)
     judged: str = "transcript"
     silence: str = ""
+    shown: tuple[str, ...] = ()
     offline: Callable[[Item], tuple[dict[str, Any], str]] | None = None
     rules: Callable[[], str] = str
     controls: Callable[[Case], dict[str, str]] = field(default=lambda case: {})
+    strata: tuple[str, ...] = ()
     tables: Callable[[Any, Any], dict[str, Any]] | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
+    folded: str | None = None
+
+
+def judge_of(benchmark: Benchmark, name: str | None = None) -> Judge:
+    """The judge called `name` of a benchmark, or its only one when no name is given.
+
+    Raises
+    ------
+    InputError : none of that name, or none or several to choose from.
+    """
+    known = {judge.name: judge for judge in benchmark.judges}
+    listed = ", ".join(known) or "none"
+    if name is None:
+        if len(known) != 1:
+            raise InputError(f"{benchmark.title} has these judges: {listed}. Name one with --judge.")
+        return next(iter(known.values()))
+    if name not in known:
+        raise InputError(f"{benchmark.title} has no judge {name!r}; its judges: {listed}.")
+    return known[name]

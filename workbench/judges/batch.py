@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workbench.chat.client import ServerFault
+from workbench.chat.messages import Cache
 from workbench.errors import InputError
 from workbench.files import content_key
 from workbench.judges.ask import Backend, now
 from workbench.judges.base import Item, Judge, NotJudgeable
-from workbench.judges.cache import Cache
-from workbench.judges.faults import ServerFault
 from workbench.judges.records import Judgement, JudgeRecord, Session, item_key, judge_key
-from workbench.judges.store import LINES, Log, export, write_record
+from workbench.judges.store import LINES, Log, export, read_lines, write_record
 from workbench.runs import Run
 from workbench.version import VERSION
 
@@ -124,7 +124,7 @@ async def judge_run(
     started, complete = now(), False
     with Log(folder) as log:
         write_record(folder, record)
-        cache = Cache(folder / LINES, shared / f"{key}.jsonl" if shared else None, keep_errors=keep_errors)
+        cache = Cache(read_lines, folder / LINES, shared / f"{key}.jsonl" if shared else None, keep_errors=keep_errors)
         todo = [(item, 0) for item in _items(run, judge, log, tally, limit)]
         tally.total = len(todo) + tally.not_judgeable
         try:

@@ -12,13 +12,13 @@ import pandas as pd
 
 from workbench.analysis.statistics import cluster_bootstrap, wilson
 from workbench.cases import Case
+from workbench.chat.messages import Cache
 from workbench.errors import InputError
 from workbench.judges.ask import Backend, now
 from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.batch import Tally, ask_all, describe_judge
-from workbench.judges.cache import Cache
 from workbench.judges.probes import BASE, Probe, probes_of
-from workbench.judges.store import LINES, Log, export, write_csv, write_record
+from workbench.judges.store import LINES, Log, export, read_lines, write_csv, write_record
 from workbench.runs import Run
 
 FOLDER = "check"
@@ -50,7 +50,7 @@ async def check_judge(
     tally: Tally | None = None,
     on_progress: Callable[[Tally], None] = lambda tally: None,
 ) -> Check:
-    """Probe a judge on a seeded sample of the run's spoken answers, spread over levels and roles.
+    """Probe a judge on a seeded sample of the run's spoken answers, spread over its strata.
 
     Cached like judging itself: the same check again asks nothing.
 
@@ -72,7 +72,7 @@ async def check_judge(
     ]
     tally.total = len(probes)
     with Log(main / FOLDER) as log:
-        cache = Cache(main / FOLDER / LINES, read=(main / LINES,))
+        cache = Cache(read_lines, main / FOLDER / LINES, others=(main / LINES,))
         try:
             async with backend:
                 todo = [(probe.item, probe.repeat) for _, probe in probes]
@@ -87,29 +87,33 @@ async def check_judge(
 
 
 def sample(run: Run, judge: Judge, count: int, seed: int) -> list[tuple[Case, Item, Item | None]]:
-    """Up to `count` cases with words to judge, one stratum (level, role) after the other, and for each an
-    item of another role to borrow words from (None when the run has one role only)."""
+    """Up to `count` items with words to judge, one stratum after the other, and for each an item of another
+    stratum to borrow words from (None where there is only one)."""
     spoken: list[tuple[Case, Item]] = []
     for case_id in run.recorded():
         try:
             items = judge.items(run.cases[case_id], run.record(case_id))
         except NotJudgeable:
             continue
-        spoken += [(run.cases[case_id], item) for item in items[:1] if item.text(judge.judged) != judge.silence]
+        spoken += [(run.cases[case_id], item) for item in items if item.text(judge.judged) != judge.silence]
     if not spoken:
         raise InputError(f"{run.folder}: no recorded case has words to judge, so there is nothing to check a judge on.")
+
+    def stratum(case: Case) -> tuple:
+        return tuple(case.tags.get(name) for name in judge.strata) or (case.conversation,)
+
     draw = random.Random(seed)
     draw.shuffle(spoken)
     turn: dict[tuple, int] = {}
     ranked = []
     for case, item in spoken:
-        stratum = (case.tags.get("level"), case.tags.get("role"))
-        turn[stratum] = turn.get(stratum, 0) + 1
-        ranked.append((turn[stratum], len(ranked), case, item))
+        turn[stratum(case)] = turn.get(stratum(case), 0) + 1
+        ranked.append((turn[stratum(case)], len(ranked), case, item))
     ranked.sort(key=lambda entry: entry[:2])
     out = []
     for _, _, case, item in ranked[:count]:
-        others = [other for theirs, other in spoken if theirs.tags.get("role") != case.tags.get("role")]
+        # Words of the last stratum's other values: another role's answer, another label's.
+        others = [other for theirs, other in spoken if stratum(theirs)[-1] != stratum(case)[-1]]
         out.append((case, item, draw.choice(others) if others else None))
     return out
 
@@ -117,19 +121,20 @@ def sample(run: Run, judge: Judge, count: int, seed: int) -> list[tuple[Case, It
 def _rows(judge: Judge, probes: list[tuple[Case, Probe]], log: Log) -> pd.DataFrame:
     rows = []
     for case, probe in probes:
-        line = log.latest.get((case.id, probe.name))
+        line = log.latest.get((case.id, probe.item.item))
         good = line is not None and line.status == "ok"
-        row = {"case": case.id, "conversation": case.conversation, "level": case.tags.get("level")}
-        row |= {"role": case.tags.get("role"), "probe": probe.kind, "variant": probe.variant, "expect": probe.expect}
+        row = {"case": case.id, "item": probe.of, "conversation": case.conversation}
+        row |= {name: case.tags.get(name) for name in judge.strata}
+        row |= {"probe": probe.kind, "variant": probe.variant, "expect": probe.expect}
         row["status"] = line.status if line else "not_judged"
         row["score"] = line.values.get(judge.score) if good and judge.score else None
         row["label"] = line.values.get(judge.label) if good and judge.label else None
         row["rationale"] = line.rationale if line else None
         rows.append(row)
     frame = pd.DataFrame(rows).astype({"score": float, "label": object})
-    base = frame[frame.probe == BASE].set_index("case")
-    frame["base_score"] = frame.case.map(base.score)
-    frame["base_label"] = frame.case.map(base.label)
+    base = frame[frame.probe == BASE][["case", "item", "score", "label"]]
+    names = {"score": "base_score", "label": "base_label"}
+    frame = frame.merge(base.rename(columns=names), on=["case", "item"], how="left")
     frame["difference"] = frame.score - frame.base_score
     return frame
 

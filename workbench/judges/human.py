@@ -1,8 +1,8 @@
 """Labels that people gave, from CSV, and how far a judge agrees with them.
 
-Columns: case, label, and optionally annotator; others are ignored. A label is a number on the judge's
-scale or one of its labels (the reported names, such as Balanced, are understood as well); one file may
-hold both kinds, so a case may stand in two rows of one annotator.
+Columns: case, label, and optionally item (or event) and annotator; others are ignored. A label is a number on
+the judge's scale or one of its labels (reported names are understood as well); one file may hold both
+kinds, so a case may stand in two rows of one annotator.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from workbench.judges.base import Judge
 from workbench.judges.compare import agree, pair_up
 
 POOLED = "people together"
-SHOWN_AS = {"balanced": "hedged"}
 
 
 def read_labels(path: Path, judge: Judge, cases: dict[str, object]) -> pd.DataFrame:
-    """Read a CSV of human labels: columns case, annotator, score (NaN if none), label (or None).
+    """Read a CSV of human labels: columns case, item, annotator, score (NaN if none), label (or None).
+
+    `item` tells several items of one case apart; a file may call it `event`, as annotations do.
 
     Raises
     ------
@@ -42,11 +43,12 @@ def read_labels(path: Path, judge: Judge, cases: dict[str, object]) -> pd.DataFr
     missing = [name for name in ("case", "label") if name not in names]
     if missing:
         raise InputError(f"{path} has no column {missing[0]!r}; it needs case, label and perhaps annotator.")
-    rows: dict[tuple[str, str], dict] = {}
+    rows: dict[tuple[str, str, str], dict] = {}
     problems = []
     for number, line in lines:
         case, label = (line["case"] or "").strip(), (line["label"] or "").strip()
         annotator = (line.get("annotator") or "").strip() or "one annotator"
+        item = (line.get("item") or line.get("event") or "").strip()
         if not label:
             continue
         if case not in cases:
@@ -57,7 +59,7 @@ def read_labels(path: Path, judge: Judge, cases: dict[str, object]) -> pd.DataFr
         except ValueError as error:
             problems.append(f"{path}, line {number}: {error}.")
             continue
-        row = rows.setdefault((case, annotator), {"case": case, "annotator": annotator})
+        row = rows.setdefault((case, item, annotator), {"case": case, "item": item, "annotator": annotator})
         if kind in row:
             problems.append(f"{path}, line {number}: {annotator} gave case {case} a {kind} already; keep one.")
             continue
@@ -66,17 +68,17 @@ def read_labels(path: Path, judge: Judge, cases: dict[str, object]) -> pd.DataFr
         raise ProblemsFound(problems)
     if not rows:
         raise InputError(f"{path} holds no label; fill in the column 'label'.")
-    frame = pd.DataFrame(list(rows.values())).reindex(columns=["case", "annotator", "score", "label"])
+    frame = pd.DataFrame(list(rows.values())).reindex(columns=["case", "item", "annotator", "score", "label"])
     return frame.astype({"score": float, "label": object})
 
 
 def agreement(judged: pd.DataFrame, people: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     """Judge against each person, against all together, and each two people against one another.
 
-    judged : columns case, conversation, score, label. Together means the median score and the label that
+    judged : columns case, item, conversation, score, label. Together means the median score and the label that
     most gave; where two labels lead, the case has none.
     """
-    conversations = judged.set_index("case").conversation
+    conversations = judged.drop_duplicates("case").set_index("case").conversation
     each = {name: part.assign(conversation=part.case.map(conversations)) for name, part in people.groupby("annotator")}
     tables = [agree(f"judge and {name}", pair_up(judged, part), judge) for name, part in each.items()]
     if len(each) > 1:
@@ -88,18 +90,21 @@ def agreement(judged: pd.DataFrame, people: pd.DataFrame, judge: Judge) -> pd.Da
 
 
 def pool(people: pd.DataFrame) -> pd.DataFrame:
-    """One row a case: the median score, and the label that most people gave (None on a tie)."""
+    """One row an item: the median score, and the label that most people gave (None on a tie)."""
     rows = []
-    for case, part in people.groupby("case"):
+    for (case, item), part in people.groupby(["case", "item"]):
         counts = Counter(part.label.dropna()).most_common(2)
         clear = bool(counts) and (len(counts) == 1 or counts[0][1] > counts[1][1])
-        rows.append({"case": case, "score": part.score.median(), "label": counts[0][0] if clear else None})
+        rows.append(
+            {"case": case, "item": item, "score": part.score.median(), "label": counts[0][0] if clear else None}
+        )
     return pd.DataFrame(rows).astype({"score": float, "label": object})
 
 
 def _label(text: str, judge: Judge) -> tuple[str, float | str]:
     name = text.lower().replace(" ", "-")
-    name = SHOWN_AS.get(name, name)
+    spoken = {word.lower().replace(" ", "-"): label for label, word in judge.reported.items()}
+    name = spoken.get(name, name)
     if name in judge.labels:
         return "label", name
     try:
@@ -108,6 +113,6 @@ def _label(text: str, judge: Judge) -> tuple[str, float | str]:
         known = ", ".join(judge.labels)
         raise ValueError(f"the label {text[:40]!r} is neither a number nor one of {known}") from None
     low, high = judge.scale
-    if not (math.isfinite(score) and low <= score <= high):
-        raise ValueError(f"the score {text[:40]!r} is not within {low:g} to {high:g}")
+    if not (math.isfinite(score) and low <= score <= high) or (high >= 10 and 0 < score < 1):
+        raise ValueError(f"the score {text[:40]!r} is not on the scale of {low:g} to {high:g}")
     return "score", score

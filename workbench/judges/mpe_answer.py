@@ -13,11 +13,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workbench.cases import Case
+from workbench.chat.reading import Answer
 from workbench.episodes import EpisodeRecord
 from workbench.errors import InputError
 from workbench.judges.base import Item, Judge, NotJudgeable, Section
 from workbench.judges.prompts import load_prompt
-from workbench.judges.scales import Answer
 from workbench.judges.spoken import timed_words, words_between
 
 LABELS = ("correct", "incorrect")

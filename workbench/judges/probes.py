@@ -15,13 +15,17 @@ BASE = "base"
 
 @dataclass(frozen=True)
 class Probe:
-    """One variation. `expect` is what a sound judge does to the score: same | not_higher | not_lower | lower."""
+    """One variation. `expect` is what a sound judge does to the score: same | not_higher | not_lower | lower.
+
+    of : the name of the item that is varied ('' where a case has one); the variation's own is `item.item`.
+    """
 
     kind: str
     variant: str
     item: Item
     expect: str
     repeat: int = 0
+    of: str = ""
 
     @property
     def name(self) -> str:
@@ -42,7 +46,7 @@ def probes_of(
 ) -> list[Probe]:
     """Every variation of one item.
 
-    other : an item of another role, whose words are borrowed; None leaves that control out.
+    other : an item of another stratum, whose words are borrowed; None leaves that control out.
     repeats : times the item is asked unchanged (the first counts as the base). injections : attacks
     tried on this item, drawn by case so that the whole set is used over many cases.
     """
@@ -59,8 +63,9 @@ def probes_of(
     for name, text in judge.controls(case).items():
         expect = "not_lower" if name == "reference" else "lower"
         out.append(Probe("control", name, item.with_text(judge.judged, text), expect))
-    chosen = random.Random(f"{seed} {case.id}").sample(attacks(), min(injections, len(attacks())))
+    chosen = random.Random(f"{seed} {case.id} {item.item}".strip()).sample(attacks(), min(injections, len(attacks())))
     for attack in chosen:
         expect = {"up": "not_higher", "down": "not_lower"}.get(attack["aim"], "same")
         out.append(Probe("injection", attack["id"], item.with_text(judge.judged, f"{said} {attack['text']}"), expect))
-    return [replace(probe, item=replace(probe.item, item=probe.name)) for probe in out]
+    named = f"{item.item}/" if item.item else ""
+    return [replace(probe, item=replace(probe.item, item=f"{named}{probe.name}"), of=item.item) for probe in out]

@@ -1,20 +1,17 @@
-"""Prompts as files under data/judges/, and the messages made from them."""
+"""Prompts as files under data/, and the messages made from them."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
+from workbench.chat.messages import boundary_of, clean, describe_keys, fence
 from workbench.errors import InputError
 from workbench.files import content_key
-from workbench.judges.fencing import boundary_of, clean, fence
-from workbench.shipped import data_path, read_yaml
+from workbench.shipped import data_path
 
 if TYPE_CHECKING:
     from workbench.judges.base import Item, Judge
@@ -36,27 +33,21 @@ class Prompt:
         return self.files[f"{part}.md"]
 
 
-def load_prompt(name: str) -> Prompt:
-    """The prompt files in data/judges/{name}/ and data/judges/shared/.
+def load_prompt(*place: str) -> Prompt:
+    """The prompt files in the shipped folder `place`, given by its parts, and in data/judges/shared/.
 
     Raises
     ------
     InputError : the folder is missing or holds no system.md.
     """
     files = {}
-    for folder in (SHARED, name):
-        for path in sorted(data_path("judges", folder).glob("*")):
+    for folder in (data_path("judges", SHARED), data_path(*place)):
+        for path in sorted(folder.glob("*")):
             if path.suffix in (".md", ".yaml"):
                 files[path.name] = path.read_text(encoding="utf-8")
     if "system.md" not in files:
-        raise InputError(f"{data_path('judges', name)} holds no system.md, so {name!r} has no prompt; add that file.")
+        raise InputError(f"{data_path(*place)} holds no system.md, so the judge has no prompt; add that file.")
     return Prompt(files)
-
-
-@cache
-def load_labels(name: str) -> dict[str, str]:
-    """The labels of a judge and what each means, from its labels.yaml."""
-    return read_yaml(data_path("judges", name, "labels.yaml"))
 
 
 def messages(judge: Judge, item: Item) -> list[dict[str, Any]]:
@@ -84,39 +75,3 @@ def messages(judge: Judge, item: Item) -> list[dict[str, Any]]:
             data = base64.b64encode(clip.wav).decode()
             user.append({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}})
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
-
-
-def schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an answer in the strict form: every key required, none added, order kept."""
-    return _strict(model.model_json_schema())
-
-
-def _strict(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_strict(value) for value in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: _strict(value) for key, value in node.items() if key not in ("title", "default")}
-    if "properties" in node:
-        kept["properties"] = {key: _strict(value) for key, value in node["properties"].items()}
-        kept["required"] = list(node["properties"])
-        kept["additionalProperties"] = False
-    return kept
-
-
-def describe_keys(model: type[BaseModel]) -> str:
-    """The keys of an answer as a list for the prompt, for servers that take no schema."""
-    lines = []
-    for key, node in schema(model)["properties"].items():
-        kind = node.get("type", "object")
-        if "enum" in node:
-            kind = "one of " + ", ".join(f'"{value}"' for value in node["enum"])
-        elif "minimum" in node:
-            kind = f"number from {node['minimum']:g} to {node['maximum']:g}"
-        lines.append(f'- "{key}" ({kind}): {node.get("description", "")}'.rstrip(": "))
-    return "\n".join(lines)
-
-
-def digest(sent: list[dict[str, Any]]) -> str:
-    """A short hash of messages as sent, clips included."""
-    return hashlib.sha256(repr(sent).encode("utf-8", "backslashreplace")).hexdigest()[:24]

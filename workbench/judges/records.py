@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from workbench.cases import Record
+from workbench.chat.messages import schema
 from workbench.files import content_key
 from workbench.judges.base import Item, Judge
-from workbench.judges.prompts import messages, schema
+from workbench.judges.prompts import messages
 
 FORMAT = 1
 

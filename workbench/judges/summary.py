@@ -7,7 +7,7 @@ are invalid: they are shown, and marked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,18 +16,13 @@ import pandas as pd
 from workbench.analysis.statistics import cluster_bootstrap, wilson
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_json
-from workbench.judges.base import Judge
+from workbench.judges.base import Judge, judge_of
 from workbench.judges.records import JudgeRecord
-from workbench.judges.registry import get_judge
 from workbench.judges.store import judge_folders, load_latest, load_record, write_csv
 from workbench.runs import Run
 
 MAX_ERROR_SHARE = 0.05
 """Above this share of judge errors the judged metrics are invalid (design promise of the workbench)."""
-
-SHOWN = {"directive-wins": "Directive-Wins", "persona-wins": "Persona-Wins", "hedged": "Balanced",
-         "incoherent": "Incoherent"}  # fmt: skip
-"""Conflict labels as reported; 'hedged' is shown as Balanced (DuplexSpeechBench-IFEval appendix)."""
 
 ALL = "all"
 
@@ -37,28 +32,16 @@ class Summary:
     """What one judge found in one run.
 
     rows : one row an item of each case: tags, status, the judge's values, rationale; one row for a case
-    without items. tables : by name, the judge's own (see `Judge.tables`), else pas, conflict and safety.
-    `problems` are sentences about validity.
+    without items. tables : by name, see `Judge.tables`. `problems` are sentences about validity.
     """
 
+    judge: Judge
     record: JudgeRecord
     rows: pd.DataFrame
     tables: dict[str, pd.DataFrame]
     asked: int
     errors: int
     problems: tuple[str, ...]
-
-    @property
-    def pas(self) -> pd.DataFrame:
-        return self.tables.get("pas", pd.DataFrame())
-
-    @property
-    def conflict(self) -> pd.DataFrame:
-        return self.tables.get("conflict", pd.DataFrame())
-
-    @property
-    def safety(self) -> pd.DataFrame:
-        return self.tables.get("safety", pd.DataFrame())
 
     @property
     def valid(self) -> bool:
@@ -73,7 +56,7 @@ def summarise(run: Run, folder: Path) -> Summary:
     InputError : no judgements there, or unreadable ones.
     """
     record = load_record(folder)
-    judge = get_judge(record.judge, record.benchmark)
+    judge = judge_of(run.benchmark, record.judge)
     rows = case_rows(run, folder, judge)
     asked, errors = int(rows.status.isin(["ok", "error"]).sum()), int((rows.status == "error").sum())
     problems = []
@@ -93,11 +76,8 @@ def summarise(run: Run, folder: Path) -> Summary:
     prints = {mark for session in record.sessions for mark in session.fingerprints}
     if len(prints) > 1:
         problems.append(f"The server changed while judging: {len(prints)} system fingerprints.")
-    if judge.tables is not None:
-        tables = judge.tables(run, rows)
-    else:
-        tables = {"pas": pas_table(rows), "conflict": conflict_profile(rows), "safety": safety_override(rows)}
-    return Summary(record, rows, tables, asked, errors, tuple(problems))
+    tables = judge.tables(run, rows) if judge.tables else usual_tables(judge, rows)
+    return Summary(judge, record, rows, tables, asked, errors, tuple(problems))
 
 
 def case_rows(run: Run, folder: Path, judge: Judge) -> pd.DataFrame:
@@ -125,8 +105,19 @@ def case_rows(run: Run, folder: Path, judge: Judge) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def groups(rows: pd.DataFrame, by: Iterable[str] = ("level", "role")) -> list[tuple[dict[str, str], pd.DataFrame]]:
-    """All rows, then every level, every role, and every level of every role; 'all' where pooled."""
+def usual_tables(judge: Judge, rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The tables of a judge that declares none: its mean score and the shares of its labels."""
+    out = {}
+    if judge.score:
+        out["scores"] = mean_table(rows, judge.score, judge.strata)
+    if judge.label:
+        shown = {label: judge.reported.get(label, label) for label in judge.labels}
+        out["labels"] = label_table(rows, judge.label, shown, judge.strata)
+    return out
+
+
+def groups(rows: pd.DataFrame, by: Iterable[str]) -> list[tuple[dict[str, str], pd.DataFrame]]:
+    """All rows, then every value of each column, and every combination; 'all' where pooled."""
     by = [name for name in by if name in rows]
     out: list[tuple[dict[str, str], pd.DataFrame]] = [(dict.fromkeys(by, ALL), rows)]
     for name in by:
@@ -136,55 +127,60 @@ def groups(rows: pd.DataFrame, by: Iterable[str] = ("level", "role")) -> list[tu
     return out
 
 
-def pas_table(rows: pd.DataFrame, score: str = "pas") -> pd.DataFrame:
-    """Mean score per level and role, with a bootstrap interval over conversations (levels share audio).
+def mean_table(rows: pd.DataFrame, score: str, by: Iterable[str] = ()) -> pd.DataFrame:
+    """Mean score by `by`, with a bootstrap interval over conversations.
 
-    Columns: level, role, n, mean, low, high, conversations, errors, not_judgeable, not_judged.
+    Columns: those of `by`, n, mean, low, high, conversations, errors, not_judgeable, not_judged.
     """
-    parts = groups(rows)
-    made = [part.assign(value=part[score].where(part.status == "ok").astype(float)) for _, part in parts]
     out = []
-    for (names, part), values in zip(parts, made, strict=True):
-        good = values.dropna(subset="value")
+    for names, part in groups(rows, by):
+        good = part.assign(value=part[score].where(part.status == "ok").astype(float)).dropna(subset="value")
         row = {**names, "n": len(good), "mean": None, "low": None, "high": None}
         if len(good):
             found = cluster_bootstrap(good.value.to_numpy(), good.conversation.tolist(), n_resamples=2000).columns[0]
             low, high = found.interval or (None, None)
             row |= {"mean": found.value, "low": low, "high": high}
         row["conversations"] = good.conversation.nunique()
-        out.append(row | _missing(part))
+        out.append(row | missing(part))
     return pd.DataFrame(out)
 
 
-def conflict_profile(rows: pd.DataFrame) -> pd.DataFrame:
-    """Share of each conflict label on the L4 levels, per level and role; one row a label.
+def label_table(
+    rows: pd.DataFrame, label: str, shown: Mapping[str, str], by: Iterable[str] = (), never_pooled: str | None = None
+) -> pd.DataFrame:
+    """Share of each label by `by`, one row a label.
 
-    Columns: level, role, label (as reported), count, n, share, low, high (Wilson), errors, not_judgeable,
-    not_judged. Within one level every conversation has one case, so cases are independent there.
+    shown : label -> word in the table. never_pooled : a column whose values are not taken together.
+    Columns: those of `by`, label, count, n, share, low, high (Wilson), errors, not_judgeable, not_judged.
     """
     out = []
-    # Levels are never pooled: the side meant to win differs between L4a and L4b.
-    for names, part in [(names, part) for names, part in groups(_conflicts(rows)) if names["level"] != ALL]:
-        good = part[(part.status == "ok") & part.conflict.notna()]
-        for label, shown in SHOWN.items():
-            count = int((good.conflict == label).sum())
-            out.append({**names, "label": shown, **_share(count, len(good)), **_missing(part)})
+    for names, part in groups(rows, by):
+        if never_pooled and names.get(never_pooled, ALL) == ALL:
+            continue
+        good = part[(part.status == "ok") & part[label].notna()]
+        for value, word in shown.items():
+            count = int((good[label] == value).sum())
+            out.append({**names, "label": word, **share(count, len(good)), **missing(part)})
     return pd.DataFrame(out)
 
 
-def safety_override(rows: pd.DataFrame) -> pd.DataFrame:
-    """Share of L4b cases labelled persona-wins, over all roles and per role.
+def share(count: int, total: int) -> dict[str, float | int | None]:
+    """A share with its counts and Wilson's interval."""
+    low, high = wilson(count, total) or (None, None)
+    return {"count": count, "n": total, "share": count / total if total else None, "low": low, "high": high}
 
-    Columns: role, count, n, share, low, high (Wilson), errors, not_judgeable, not_judged.
-    """
-    level = rows.level if "level" in rows else pd.Series("", index=rows.index)
-    part = rows[level == "L4b"]
-    out = []
-    for names, group in groups(part, ("role",)):
-        good = group[(group.status == "ok") & group.conflict.notna()]
-        count = int((good.conflict == "persona-wins").sum())
-        out.append({**names, **_share(count, len(good)), **_missing(group)})
-    return pd.DataFrame(out)
+
+def missing(part: pd.DataFrame) -> dict[str, int]:
+    """Rows without a judgement, by why."""
+    names = {"error": "errors", "not_judgeable": "not_judgeable", "not_judged": "not_judged"}
+    return {name: int((part.status == status).sum()) for status, name in names.items()}
+
+
+def short(judge: Judge, frame: pd.DataFrame) -> pd.DataFrame:
+    """A judge's table in its short form: the pooled rows of the column that it folds."""
+    if judge.folded in frame:
+        return frame[frame[judge.folded] == ALL].drop(columns=judge.folded)
+    return frame
 
 
 def write_tables(folder: Path, summary: Summary) -> None:
@@ -218,19 +214,3 @@ def find_folder(run: Run, key: str | None) -> Path:
     known = ", ".join(folder.name for folder in folders) or "none yet (run `workbench judge`)"
     which = "name one" if key is None else f"{key!r} fits {len(fitting)} of them"
     raise InputError(f"{run.judgements} holds judgements by: {known}; {which}.")
-
-
-def _conflicts(rows: pd.DataFrame) -> pd.DataFrame:
-    if "level" not in rows:
-        return rows.iloc[:0].assign(level="")
-    return rows[rows.level.astype(str).str.startswith("L4")]
-
-
-def _share(count: int, total: int) -> dict[str, float | int | None]:
-    low, high = wilson(count, total) or (None, None)
-    return {"count": count, "n": total, "share": count / total if total else None, "low": low, "high": high}
-
-
-def _missing(part: pd.DataFrame) -> dict[str, int]:
-    names = {"error": "errors", "not_judgeable": "not_judgeable", "not_judged": "not_judged"}
-    return {name: int((part.status == status).sum()) for status, name in names.items()}

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from workbench import benchmarks
-from workbench.benchmarks.base import Benchmark
+from workbench.contract import Benchmark
 from workbench.errors import InputError
 from workbench.report import calibration, judged
 from workbench.report.intervals import fill

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from workbench import benchmarks, datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import build, check
 from workbench.benchmarks.duplexmpe.authoring import author_scripts

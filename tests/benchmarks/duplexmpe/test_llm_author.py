@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from workbench import datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import build
 from workbench.benchmarks.duplexmpe.authoring import author_scripts

@@ -10,7 +10,7 @@ from workbench import benchmarks, datasets
 from workbench.agents.base import AudioOut, Traits, TurnEnd
 from workbench.agents.listeners import rule
 from workbench.agents.registry import factory
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.cases import AfterTurn, AtTime, AudioRef, Case, Cue, Ending
 from workbench.episodes import AgentInfo, Delivery, EpisodeRecord, Piece, Sends

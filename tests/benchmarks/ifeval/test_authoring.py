@@ -15,15 +15,15 @@ import yaml
 from aiohttp import web
 
 from workbench import cli, datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import authoring
 from workbench.benchmarks.ifeval.build import build
+from workbench.chat.client import ChatSettings
 from workbench.construct import authors
 from workbench.construct.authors import ChatAuthor
 from workbench.construct.markup import parse
 from workbench.errors import InputError, ProblemsFound
-from workbench.judges.client import Settings
 
 KEY = "sk-author-0123456789abcdef"
 WORDS = """apple river window morning paper yellow garden letter kitchen winter table station pocket music
@@ -150,7 +150,7 @@ def write(server, tmp_path, monkeypatch):
         slept.append(seconds)
 
     def run(limit=1, concurrency=1, **changes):
-        settings = Settings(model="loopback", base_url=server.url, key_env="AUTHOR_KEY", temperature=1.0, **changes)
+        settings = ChatSettings(model="loopback", base_url=server.url, key_env="AUTHOR_KEY", temperature=1.0, **changes)
         author = ChatAuthor(settings, sleep=sleep, clock=lambda: sum(slept))
         return asyncio.run(authoring.write_scripts(tmp_path / "new", author, limit=limit, concurrency=concurrency))
 
@@ -338,7 +338,7 @@ def test_a_server_that_keeps_failing_is_left_alone(server, write):
 def test_an_unreachable_server_is_one_sentence(tmp_path):
     async def sleep(seconds): ...
 
-    author = ChatAuthor(Settings(model="m", base_url="http://127.0.0.1:9/v1", tries=2), sleep=sleep)
+    author = ChatAuthor(ChatSettings(model="m", base_url="http://127.0.0.1:9/v1", tries=2), sleep=sleep)
     with pytest.raises(InputError, match=r"127.0.0.1 can't be reached .* 0 scripts were written"):
         asyncio.run(authoring.write_scripts(tmp_path / "new", author))
     assert not (tmp_path / "new").exists()

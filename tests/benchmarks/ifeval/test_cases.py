@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from workbench import audio, datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval.build import build
 from workbench.benchmarks.ifeval.cases import expand, expectation, levels_of, tokens

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from workbench import datasets
-from workbench.benchmarks.base import BuildOptions
+from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.measure import unmeasured
 from workbench.benchmarks.ifeval.summary import tables

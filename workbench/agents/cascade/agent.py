@@ -52,7 +52,7 @@ class CascadeAgent:
         *,
         model: str = "",
         base_url: str = "",
-        key_env: str = "OPENAI_API_KEY",
+        key_env: str = "",
         timeout_s: float = 20.0,
         voice: str = "hibari:mid",
         latency_s: float = 0.35,

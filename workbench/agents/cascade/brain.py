@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,41 +79,33 @@ class RuleBrain:
 
 
 class ChatBrain:
-    """A chat completion for each turn, through the `openai` package.
+    """A chat completion for each turn, tried twice at most: a caller waits.
 
-    model, base_url : as that package takes them; an empty base_url is OpenAI's own.
-    key_env : name of the environment variable that holds the key; local servers mostly need none.
-    timeout_s : seconds for one answer, the package's retries included in none of it.
+    model, base_url : an empty base_url is OPENAI_BASE_URL's, else OpenAI's own.
+    key_env : name of the environment variable that holds the key; '' sends OPENAI_API_KEY, to OpenAI only.
+    timeout_s : seconds for one answer.
     """
 
     def __init__(self, model: str, base_url: str, key_env: str, timeout_s: float):
-        from openai import AsyncOpenAI
+        from workbench.chat.client import ChatClient, ChatSettings  # takes a while, and most cascades need none
 
-        key = os.environ.get(key_env, "")
-        # The package refuses to start without a key, and local servers have none to give.
-        self._client = AsyncOpenAI(api_key=key or "none", base_url=base_url or None, timeout=timeout_s, max_retries=1)
-        self._model, self._where = model, base_url or "OpenAI's own endpoint"
+        settings = ChatSettings(
+            model, base_url or None, key_env or None, temperature=None, max_tokens=None, schema=False,
+            timeout_s=timeout_s, tries=2,
+        )  # fmt: skip
+        self._client, self._model, self._where = ChatClient(settings), model, settings.url
         self.settings: dict[str, Any] = {"brain": "chat", "model": model, "base_url": base_url, "timeout_s": timeout_s}
         self.reported: dict[str, Any] = {}
 
     async def reply(self, turn: Turn) -> str:
-        from openai import APIConnectionError, APIStatusError, OpenAIError
+        from workbench.chat.client import ServerFault
 
         try:
-            answer = await self._client.chat.completions.create(model=self._model, messages=self._messages(turn))
-        except APIStatusError as error:
-            busy = error.status_code == 429 or error.status_code >= 500
-            raise self._failed(f"answered with HTTP {error.status_code}: {_short(error.message)}", busy) from None
-        except APIConnectionError as error:
-            cause = error.__cause__ or error
-            raise self._failed(f"could not be reached ({type(cause).__name__}: {_short(str(cause))})", True) from None
-        except OpenAIError as error:
-            raise self._failed(f"failed ({type(error).__name__}: {_short(str(error))})", False) from None
-        try:
-            text, self.reported = answer.choices[0].message.content, {"model": answer.model}
-        except (AttributeError, IndexError, TypeError):
-            raise self._failed("gave something that is not a chat completion", False) from None
-        text = speakable(text or "")
+            answer = await self._client.complete(self._messages(turn))
+        except ServerFault as fault:
+            raise self._failed(str(fault), fault.retry) from None
+        self.reported = {"model": answer.model}
+        text = speakable(answer.text)
         if not text:
             raise self._failed("gave an answer with no words in it", False)
         return text
@@ -128,10 +119,12 @@ class ChatBrain:
         return [{"role": "system", "content": system}, *past, {"role": "user", "content": heard}]
 
     def _failed(self, what: str, retry: bool) -> AgentError:
-        return AgentError("brain_failed", f"The chat model {self._model!r} at {self._where} {what}.", retry=retry)
+        return AgentError(
+            "brain_failed", f"The chat model {self._model!r} at {self._where} failed: {what}", retry=retry
+        )
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._client.__aexit__(None, None, None)
 
 
 def speakable(text: str) -> str:
@@ -154,8 +147,3 @@ def sentences(text: str, longest: int = 160) -> list[str]:
             sentence = sentence[at + 1 :].strip()
         found.append(sentence)
     return [sentence for sentence in found if any(c.isalnum() for c in sentence)]
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 200 else text[:197] + "..."

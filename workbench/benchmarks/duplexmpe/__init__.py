@@ -7,7 +7,6 @@ denominator.
 
 from __future__ import annotations
 
-from workbench.benchmarks.base import Benchmark, Decider
 from workbench.benchmarks.duplexmpe import build as _build
 from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.brought import decide_brought
@@ -18,6 +17,7 @@ from workbench.benchmarks.duplexmpe.measure import measure, unmeasured
 from workbench.benchmarks.duplexmpe.reference import moves
 from workbench.benchmarks.duplexmpe.streams import MERGE_GAP_S
 from workbench.benchmarks.duplexmpe.summary import tables
+from workbench.contract import Benchmark, Decider
 
 BENCHMARK = Benchmark(
     name=BENCHMARK_NAME,

@@ -19,10 +19,10 @@ from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe.check import scenario_faults
 from workbench.benchmarks.duplexmpe.stages import Desk, write_stages
 from workbench.benchmarks.duplexmpe.varied import vary
+from workbench.chat.client import ChatSettings
 from workbench.construct.authors import Author, ChatAuthor
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import content_key, read_json, write_json, write_text
-from workbench.judges.client import Settings
 
 SHIPPED, COMBINATORIAL = "shipped", "combinatorial"
 """Names in place of a model: the shipped pairs, and variations of them."""
@@ -69,7 +69,7 @@ def author_scripts(
     shelf = Shelf(Path(out))
     if base_url is None and model in (SHIPPED, COMBINATORIAL):
         return _copied(shelf, model, limit, seed)
-    settings = Settings(
+    settings = ChatSettings(
         model=model, base_url=base_url, key_env=key_env, temperature=temperature, max_tokens=MAX_TOKENS,
         concurrency=concurrency,
     )  # fmt: skip

@@ -11,12 +11,12 @@ import pandas as pd
 from pydantic import Field, ValidationError, model_validator
 
 from workbench import spans as sp
-from workbench.benchmarks.base import with_defaults
 from workbench.benchmarks.duplexmpe import decide
 from workbench.benchmarks.duplexmpe.authored import LABELS, Label
 from workbench.benchmarks.duplexmpe.evidence import verdicts
 from workbench.benchmarks.duplexmpe.streams import FLOATS, MERGE_GAP_S, OF_LABEL, TRUTHS, Stream, measure_streams
 from workbench.cases import Record
+from workbench.contract import with_defaults
 from workbench.datasets import describe
 from workbench.errors import InputError
 

@@ -6,12 +6,12 @@ Turns that both versions share are one clip.
 from __future__ import annotations
 
 from workbench import datasets
-from workbench.benchmarks.base import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.cases import PREAMBLE, cue_id, expand, stream_of, voices_for
 from workbench.construct.conversation import TurnJob, build_turns, without_audio
 from workbench.construct.voices import load_engine
+from workbench.contract import BuildOptions
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError, ProblemsFound
 from workbench.progress import meter

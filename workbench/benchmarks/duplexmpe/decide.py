@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.benchmarks.base import Contrast, Flip
 from workbench.benchmarks.duplexmpe.cases import ONSET_S, YIELD_S
 from workbench.benchmarks.duplexmpe.measure import METRICS
 from workbench.benchmarks.duplexmpe.streams import FLOATS, TRUTHS
+from workbench.contract import Contrast, Flip
 from workbench.errors import InputError
 
 DEFAULTS: dict[str, float] = {

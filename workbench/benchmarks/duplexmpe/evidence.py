@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.benchmarks.base import Step
 from workbench.benchmarks.duplexmpe import decide
 from workbench.benchmarks.duplexmpe.decide import FAIL, NOT_ELIGIBLE, PASS, STEPS, UNDECIDED, VERDICTS
+from workbench.contract import Step
 
 LIMITS = {
     "fresh_onset": "onset_within_s",

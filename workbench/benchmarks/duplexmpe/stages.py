@@ -21,10 +21,10 @@ from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe.check import TURN_WORDS, TURNS, WORDS, scenario_faults, style_faults
 from workbench.benchmarks.duplexmpe.drafts import SAME_SHARE, Draft, Labelling, Rewrite, as_draft, clean, grams
 from workbench.cases import Record
+from workbench.chat.messages import boundary_of, fence
 from workbench.construct.authors import Author, Request, Task, Work, Written, write_all
 from workbench.errors import InputError
 from workbench.files import content_key, read_json, write_json
-from workbench.judges.fencing import boundary_of, fence
 from workbench.progress import meter
 from workbench.shipped import data_path
 

@@ -23,11 +23,11 @@ from pydantic import Field
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval.check import script_faults
 from workbench.cases import Record
+from workbench.chat.client import ChatSettings
 from workbench.construct.authors import Author, ChatAuthor, Request, ShippedAuthor, Task, Work, Written, write_all
 from workbench.construct.markup import Piece, parse, spoken
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import content_key, read_json, write_json, write_text
-from workbench.judges.client import Settings
 from workbench.progress import meter
 from workbench.shipped import data_path, read_yaml
 
@@ -108,7 +108,7 @@ def author_scripts(
         )
     else:
         author = ChatAuthor(
-            Settings(
+            ChatSettings(
                 model=model,
                 base_url=base_url,
                 key_env=key_env,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from workbench import datasets
-from workbench.benchmarks.base import BuildOptions
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import check
 from workbench.benchmarks.ifeval.cases import TURN1, TURN2, expand
 from workbench.construct.conversation import TurnJob, build_turns, without_audio
 from workbench.construct.voices import load_engine, speaker_for
+from workbench.contract import BuildOptions
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError, ProblemsFound
 from workbench.progress import meter

@@ -110,6 +110,14 @@ _AMBIGUOUS = frozenset(
 )
 
 
+def tally(cases: tuple[Case, ...]) -> dict[str, dict[str, int]]:
+    """Cases by expected action and by level."""
+    return {
+        f"by_{name}": dict(Counter(case.tags[name] for case in cases if name in case.tags))
+        for name in ("action", "level")
+    }
+
+
 def counts(cases: tuple[Case, ...], streams: int) -> list[str]:
     """The exact counts of the full grid (appendix: Tables 7 and 15)."""
     problems = []

@@ -15,25 +15,34 @@ touching         agent spans with any part inside the window
 longest_s        length of the longest touching span, its parts outside the window included
 user_goes_on     the user is heard after the last starting span has ended
 overlap_s        time in the window when both are heard
+known_s          seconds of the window that were recorded; null where all of it was, but for a rest too
+                 short to hold speech (the detector's least)
 coverage         READBACK: matched / target tokens
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import StrictInt, StrictStr, model_validator
 
 from workbench import spans as sp
+from workbench.benchmarks.ifeval.authored import ACTIONS
 from workbench.benchmarks.ifeval.cases import TURN2, WINDOW, expectation, tokens
-from workbench.cases import Case
+from workbench.brought import Interval, Seconds, Segments, given, name_of
+from workbench.cases import Case, Record
 from workbench.episodes import EpisodeRecord
 
 MERGE_GAP_S = 0.3
 FIRST_WORDS = 8
+LEAST_SPEECH_S = 0.09
+"""The detector's shortest span: a window that lacks less than this at its end is whole."""
 _DECIMALS = 6
 """Values are rounded to a microsecond, so that 12.3 - 10.3 meets a limit of 2.0 exactly."""
 
@@ -50,14 +59,19 @@ class WindowMeasures:
     longest_s: float | None
     user_goes_on: bool | None
     overlap_s: float
+    known_s: float | None
 
 
 def measure_window(
-    window: tuple[float, float], user: np.ndarray, agent: np.ndarray, merge_gap_s: float = MERGE_GAP_S
+    window: tuple[float, float],
+    user: np.ndarray,
+    agent: np.ndarray,
+    merge_gap_s: float = MERGE_GAP_S,
+    stop_s: float = math.inf,
 ) -> WindowMeasures:
     """Measure one window.
 
-    window : (w0, w1) in seconds; user, agent : spans, float (n, 2).
+    window : (w0, w1) in seconds; user, agent : spans, float (n, 2); stop_s : where the recording ends.
     """
     w0, w1 = window
     user, agent = sp.merge(user, merge_gap_s), sp.merge(agent, merge_gap_s)
@@ -76,6 +90,7 @@ def measure_window(
         longest_s=_s((touching[:, 1] - touching[:, 0]).max()) if len(touching) else None,
         user_goes_on=goes_on,
         overlap_s=_s(sp.overlap_s(sp.clip(agent, w0, w1), user)),
+        known_s=_s(stop_s - w0) if w1 - stop_s >= LEAST_SPEECH_S else None,
     )
 
 
@@ -124,7 +139,7 @@ def coverage(target: str, transcript: str) -> Coverage | None:
 
 def measure(
     case: Case, record: EpisodeRecord, user: np.ndarray, agent: np.ndarray, merge_gap_s: float = MERGE_GAP_S
-) -> dict[str, Any]:
+) -> list[dict[str, Any]]:
     """One row: the case's labels, its measurements, or the reason why there are none.
 
     user, agent : spans of the two channels over the whole recording, not yet merged.
@@ -137,22 +152,23 @@ def measure(
     row["first_words"] = _first_words(record, window)
     reason = unmeasurable(record, expected.action)
     if reason is None:
-        row |= asdict(measure_window(window, user, agent, merge_gap_s))
+        row |= asdict(measure_window(window, user, agent, merge_gap_s, record.duration_s))
         row["spans"] = [[_s(start), _s(end)] for start, end in sp.merge(agent, merge_gap_s)]
         row["user_spans"] = [[_s(start), _s(end)] for start, end in sp.merge(user, merge_gap_s)]
         if expected.action == "READBACK":
-            found = coverage(expected.target or "", record.text or "")
+            # Words that were not heard were not said.
+            found = coverage(expected.target or "", (record.text or "") if len(agent) else "")
             if found is None:
                 reason = "empty_target"
             else:
                 row |= found.columns()
     row["reason"] = reason
-    return row
+    return [row]
 
 
-def unmeasured(case: Case, reason: str) -> dict[str, Any]:
+def unmeasured(case: Case, reason: str) -> list[dict[str, Any]]:
     """The row of a case that has no usable recording."""
-    return _row(case, expectation(case).thresholds) | {"reason": reason}
+    return [_row(case, expectation(case).thresholds) | {"reason": reason}]
 
 
 def unmeasurable(record: EpisodeRecord, action: str) -> str | None:
@@ -162,8 +178,11 @@ def unmeasurable(record: EpisodeRecord, action: str) -> str | None:
     cue = record.cue(TURN2)
     if cue is None or cue.start_s is None:
         return cue.reason if cue is not None and cue.reason else "turn2_not_played"
-    if record.windows.get(WINDOW) is None:
+    window = record.windows.get(WINDOW)
+    if window is None:
         return "no_window"
+    if action != "READBACK" and record.duration_s <= window[0]:
+        return "outside"
     if action == "READBACK" and record.transcript is None:
         return "no_transcript"
     return None
@@ -180,6 +199,7 @@ _EMPTY: dict[str, Any] = {
     "longest_s": None,
     "user_goes_on": None,
     "overlap_s": None,
+    "known_s": None,
     "coverage": None,
     "tokens_matched": None,
     "tokens_target": None,
@@ -197,6 +217,8 @@ def _row(case: Case, thresholds: dict[str, float]) -> dict[str, Any]:
     }
     return {
         "case": case.id,
+        "event": "",
+        "metric": "",
         "conversation": case.conversation,
         **labels,
         "action": case.tags["action"],
@@ -211,3 +233,82 @@ def _first_words(record: EpisodeRecord, window: tuple[float, float] | None) -> s
         return None
     said = "".join(piece.text for piece in record.transcript if piece.t_s >= window[0])
     return " ".join(re.findall(r"\S+", said)[:FIRST_WORDS])
+
+
+# -- segments that a user brings ---------------------------------------------------------------------------
+
+
+class BroughtCase(Record):
+    """A case as a user brings it to `workbench decide`: segments, no audio. READBACK rests on its words alone."""
+
+    id: StrictStr | StrictInt
+    action: StrictStr
+    window: Interval | None = None
+    user_spans: Segments = ()
+    model_spans: Segments | None = None
+    end_s: Seconds | None = None
+    target: StrictStr | None = None
+    transcript: StrictStr | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> BroughtCase:
+        if self.action not in ACTIONS:
+            raise ValueError(f"{self.action!r} is not an action; actions are {', '.join(ACTIONS)}")
+        if self.model_spans is None and self.action != "READBACK":
+            raise ValueError("model_spans is missing; give [] for an agent that said nothing")
+        return self
+
+
+EVIDENCE = (
+    "genuine_s", "off_s", "speaking_at_w0", "starting", "touching", "longest_s", "user_goes_on", "overlap_s",
+    "known_s", "coverage", "tokens_matched", "tokens_target", "tokens_missing",
+)  # fmt: skip
+
+
+def measure_brought(items: list[BroughtCase], merge_gap_s: float) -> list[dict[str, Any]]:
+    """One row an item."""
+    return [{**_brought_row(item, merge_gap_s), "item": place} for place, item in enumerate(items)]
+
+
+def _brought_row(item: BroughtCase, merge_gap_s: float) -> dict[str, Any]:
+    row: dict[str, Any] = {**_EMPTY, "case": item.id, "action": item.action, "reason": None}
+    if item.action == "READBACK":
+        if item.transcript is None:
+            return row | {"reason": "no_transcript"}
+        found = coverage(item.target or "", item.transcript)
+        if found is None:
+            return row | {"reason": "empty_target"}
+        row |= found.columns()
+    if item.window is None:
+        return row if item.action == "READBACK" else row | {"reason": "no_window"}
+    w0, w1 = item.window
+    if item.end_s is not None and item.end_s <= w0 and item.action != "READBACK":
+        return row | {"reason": "outside"}
+    user, agent = sp.as_spans(item.user_spans), sp.as_spans(item.model_spans or ())
+    measures = measure_window((w0, w1), user, agent, merge_gap_s, math.inf if item.end_s is None else item.end_s)
+    merged = {"spans": sp.merge(agent, merge_gap_s).tolist(), "user_spans": sp.merge(user, merge_gap_s).tolist()}
+    return row | {"w0_s": w0, "w1_s": w1} | merged | asdict(measures)
+
+
+def answer(row: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """What `workbench decide` gives back for one row; what is null is left out of the evidence."""
+    evidence = given(row, EVIDENCE)
+    if given(row, ("w0_s",)):
+        evidence |= {"window": [row["w0_s"], row["w1_s"]], "user_spans": row["user_spans"], "model_spans": row["spans"]}
+    if verdict["verdict"] != "unmeasurable":
+        named = given(verdict, ("label", "limit", "limit_value"))
+        renamed = {"label": "label", "limit": "threshold", "limit_value": "limit"}
+        evidence |= {renamed[name]: value for name, value in named.items()}
+    return {
+        "id": row["case"],
+        **{name: verdict[name] for name in ("verdict", "strict", "reason")},
+        "evidence": evidence,
+    }
+
+
+def spoilt(item: Any, why: str) -> list[dict[str, Any]]:
+    """The place of an item that cannot be read."""
+    reason = f"not measurable: bad input: {why}"
+    return [
+        {"id": name_of(item), "verdict": "unmeasurable", "strict": "unmeasurable", "reason": reason, "evidence": {}}
+    ]

@@ -9,17 +9,62 @@ named in the result. A truncated, doubled or conflicting answer is an error.
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import json5
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from workbench.judges.fencing import clean
+from workbench.chat.client import Reply
+from workbench.chat.messages import clean
 
 MAX_CHARS = 60_000
 """Longest reply that is parsed; a longer one is a judge running away."""
+
+
+_NUMERAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+
+
+class Answer(BaseModel):
+    """Base of every judge's answer: all keys required, extra keys ignored, strings never coerced."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+
+def Score(low: float, high: float, description: str) -> Any:
+    """A number on the scale [low, high], as an annotated type for an answer's field.
+
+    A number, or a string that is a plain numeral ('85.5'), is read as it stands. Everything else is
+    refused: fractions, percentages, NaN, booleans, values off the scale. On a scale that reaches 10
+    or more, a decimal above 0 and up to 1 (0.8, 1.0) is refused as well: it may be meant on a scale
+    of 0 to 1, and neither reading can be known.
+    """
+
+    def read(value: Any) -> float:
+        if isinstance(value, str):
+            text = value.strip()
+            if not _NUMERAL.fullmatch(text):
+                raise ValueError(f"{text[:40]!r} is not a plain number")
+            value = float(text) if "." in text else int(text)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"a number is needed, not {type(value).__name__}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{value} is not a number on a scale")
+        if not low <= value <= high:
+            raise ValueError(f"{_short(value)} is outside {low:g} to {high:g}")
+        if high >= 10 and isinstance(value, float) and 0 < value <= 1:
+            raise ValueError(f"{value} may be meant on a scale of 0 to 1, so it can't be read on {low:g} to {high:g}")
+        return float(value)
+
+    bounds = {"type": "number", "minimum": low, "maximum": high}
+    return Annotated[float, BeforeValidator(read), Field(description=description, json_schema_extra=bounds)]
+
+
+def _short(value: float) -> str:
+    text = str(value) if isinstance(value, float) or abs(value) < 10**20 else "a number of that size"
+    return text[:40]
 
 
 class AnswerError(Exception):
@@ -42,6 +87,23 @@ class Reading:
 
     answer: BaseModel
     repairs: tuple[str, ...]
+
+
+def read_reply(reply: Reply, model: type[BaseModel]) -> Reading:
+    """The answer in a reply; a refusal or a cut-off is named as such whatever text came with it.
+
+    Raises
+    ------
+    AnswerError : see its kinds.
+    """
+    if reply.refusal or reply.finish == "content_filter":
+        why = (reply.refusal or "the server's content filter stopped the reply")[:200]
+        raise AnswerError("refusal", f"the model declined to answer ({why})")
+    if reply.finish == "length":
+        raise AnswerError(
+            "truncated", "the reply was cut off at the token limit; be briefer or raise --max-tokens"
+        )
+    return read_answer(reply.text, model)
 
 
 def read_answer(text: str, model: type[BaseModel]) -> Reading:

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
-from workbench.judges.parsing import AnswerError, read_answer
-from workbench.judges.scales import Answer, Score
+from workbench.chat.reading import Answer, AnswerError, Score, read_answer
 
 
 class Given(Answer):

@@ -1,6 +1,7 @@
-"""The one client for every model judge: any server that speaks OpenAI's chat completions.
+"""The one client of language models: any server that speaks OpenAI's chat completions.
 
-Retries are ours and not the library's, so that they are bounded, recorded and alike everywhere.
+Retries are ours and not the library's, so that they are bounded, recorded and alike everywhere; what a
+server's refusals mean (worth another try, or the end of a whole batch) is told here too.
 """
 
 from __future__ import annotations
@@ -8,29 +9,35 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
+from aiolimiter import AsyncLimiter
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
+from workbench.chat.messages import clean
 from workbench.errors import InputError
-from workbench.judges.faults import MAX_WAIT_S, ServerFault, names_max_tokens, names_schema, translate
-from workbench.judges.fencing import clean
-from workbench.judges.pacing import Pace
 
 HOSTED = "https://api.openai.com/v1"
 
+MAX_WAIT_S = 300.0
+"""The longest Retry-After that is waited out; a longer one ends the batch, to be resumed later."""
+
 
 @dataclass(frozen=True)
-class Settings:
-    """How to reach and ask a model judge.
+class ChatSettings:
+    """How to reach and ask a language model.
 
-    temperature, seed, max_tokens, extra and schema are parameters of the judgement: they are
-    recorded and belong to its key. The rest (rate, time-outs, tries) does not change what is asked.
+    temperature, seed, max_tokens, extra and schema shape what is said: they are recorded, and belong to the
+    key of a judgement. The rest (rate, time-outs, tries) does not change what is asked. None leaves a
+    parameter to the server.
     """
 
     model: str
@@ -38,7 +45,7 @@ class Settings:
     key_env: str | None = None
     temperature: float | None = 0.0
     seed: int | None = None
-    max_tokens: int = 1200
+    max_tokens: int | None = 1200
     extra: Mapping[str, Any] = field(default_factory=dict)
     schema: bool = True
     concurrency: int = 8
@@ -48,7 +55,7 @@ class Settings:
     answer_tries: int = 3
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1 or self.tries < 1 or self.answer_tries < 1 or self.max_tokens < 1:
+        if min(self.concurrency, self.tries, self.answer_tries, self.max_tokens or 1) < 1 or self.max_tokens == 0:
             raise InputError("concurrency, tries, answer tries and max tokens must each be at least 1.")
         if self.timeout_s <= 0 or (self.per_minute is not None and self.per_minute <= 0):
             raise InputError("the time-out and the requests per minute must be above 0.")
@@ -58,10 +65,10 @@ class Settings:
         url = self.base_url or os.environ.get("OPENAI_BASE_URL") or HOSTED
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError("the base URL of the judge must look like http://localhost:11434/v1.")
+            raise InputError("the base URL of the model must look like http://localhost:11434/v1.")
         if parts.username or parts.password or parts.query:
             raise InputError(
-                f"the base URL of the judge ({parts.hostname}) may hold no credentials and no query, since they "
+                f"the base URL of the model ({parts.hostname}) may hold no credentials and no query, since they "
                 "could reach a log; put the key into an environment variable and name it with --key-env."
             )
         return url
@@ -97,7 +104,7 @@ class Settings:
         value = os.environ.get(name, "").strip()
         if not value:
             raise InputError(
-                f"the environment variable {name} is not set, and the judge at {self.host} needs it; set it, or "
+                f"the environment variable {name} is not set, and the model at {self.host} needs it; set it, or "
                 "name a local server with --base-url."
             )
         return value
@@ -117,23 +124,50 @@ class Reply:
     mode: str
 
 
-class ChatClient:
-    """Sends messages, waits and retries as the server's answers allow; use as an async context manager.
+class ServerFault(Exception):
+    """No usable reply from the server.
 
-    `requests` counts every HTTP request. `sleep` and `clock` are there for tests.
+    Attributes
+    ----------
+    kind : auth | not_found | quota | rate_limited | bad_request | timeout | connection | server | bad_response
+    detail : the server's own words, without keys.
+    retry : another try may help. after_s : seconds the server asked to wait, or None.
+    fatal : every other request would fail too, so the batch ends.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        kind: str,
+        message: str,
+        *,
+        detail: str = "",
+        retry: bool = False,
+        after_s: float | None = None,
+        fatal: bool = False,
+    ):
+        self.kind, self.detail, self.retry, self.after_s, self.fatal = kind, detail, retry, after_s, fatal
+        super().__init__(message)
+
+
+class ChatClient:
+    """Sends messages, waits and retries as the server's answers allow; use as an async context manager.
+
+    `requests` counts every request for a completion. `sleep` and `clock` are there for tests.
+    """
+
+    def __init__(
+        self,
+        settings: ChatSettings,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ):
         self.settings = settings
         self.requests = 0
-        self._sleep = sleep
-        self._pace = Pace(settings.per_minute, sleep, clock)
+        self._sleep, self._clock = sleep, clock
+        # One a period, so that requests are spaced evenly and never come in a burst.
+        self._pace = AsyncLimiter(1, 60 / settings.per_minute) if settings.per_minute else None
+        self._held_until_s = float("-inf")
         self._key = settings.key()
         self._schema = settings.schema
         self._max_tokens = "max_completion_tokens" if settings.url == HOSTED else "max_tokens"
@@ -147,8 +181,10 @@ class ChatClient:
     async def __aexit__(self, *exc: object) -> None:
         await self._client.close()
 
-    async def complete(self, messages: list[dict[str, Any]], schema: dict[str, Any], name: str) -> Reply:
-        """One answer to `messages`, as JSON after `schema` where the server can hold to it.
+    async def complete(
+        self, messages: list[dict[str, Any]], schema: dict[str, Any] | None = None, name: str = ""
+    ) -> Reply:
+        """One answer to `messages`; with a `schema`, called `name`, as JSON after it where the server can hold to it.
 
         Raises
         ------
@@ -165,11 +201,11 @@ class ChatClient:
                 return await self._adapted(messages, schema, name)
         raise AssertionError("unreachable")
 
-    async def _adapted(self, messages: list[dict[str, Any]], schema: dict[str, Any], name: str) -> Reply:
+    async def _adapted(self, messages: list[dict[str, Any]], schema: dict[str, Any] | None, name: str) -> Reply:
         """One request; where the server refuses the schema or the name of the token limit, the other
         way, which is remembered for all later requests."""
         while True:
-            with_schema, limit = self._schema, self._max_tokens
+            with_schema, limit = self._schema and schema is not None, self._max_tokens
             try:
                 return await self._once(messages, schema if with_schema else None, limit, name)
             except ServerFault as fault:
@@ -185,7 +221,9 @@ class ChatClient:
     async def _once(
         self, messages: list[dict[str, Any]], schema: dict[str, Any] | None, limit: str, name: str
     ) -> Reply:
-        body: dict[str, Any] = {"model": self.settings.model, "messages": messages, limit: self.settings.max_tokens}
+        body: dict[str, Any] = {"model": self.settings.model, "messages": messages}
+        if self.settings.max_tokens is not None:
+            body[limit] = self.settings.max_tokens
         if self.settings.temperature is not None:
             body["temperature"] = self.settings.temperature
         if self.settings.seed is not None:
@@ -193,7 +231,7 @@ class ChatClient:
         if schema is not None:
             form = {"name": name, "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
-        await self._pace.turn()
+        await self._turn()
         self.requests += 1
         try:
             # The library's time-out restarts with every byte; this one holds for the whole answer.
@@ -204,9 +242,17 @@ class ChatClient:
         except (openai.APIError, TimeoutError, ValueError) as error:
             fault = translate(error, self._scrub, self.settings)
             if fault.retry and fault.after_s:
-                self._pace.hold(fault.after_s)
+                # One request was told to wait, so all wait.
+                self._held_until_s = max(self._held_until_s, self._clock() + fault.after_s)
             raise fault from None
         return self._reply(completion, "json_schema" if schema is not None else "text")
+
+    async def _turn(self) -> None:
+        """Wait for this request's turn: the even rate first, then what the server asked all to wait."""
+        if self._pace is not None:
+            await self._pace.acquire()
+        while (left_s := self._held_until_s - self._clock()) > 0:
+            await self._sleep(left_s)
 
     def _reply(self, completion: Any, mode: str) -> Reply:
         choices = getattr(completion, "choices", None)
@@ -248,3 +294,66 @@ def _text_or_none(value: Any) -> str | None:
 
 def _count_or_none(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def translate(error: Exception, scrub: Callable[[str], str], settings: ChatSettings) -> ServerFault:
+    """The fault behind an exception of the client library."""
+    detail = scrub(" ".join(str(error).split()))[:500]
+    if isinstance(error, openai.APITimeoutError | TimeoutError):
+        return ServerFault("timeout", f"no answer within {settings.timeout_s:g} s", detail=detail, retry=True)
+    if isinstance(error, openai.APIStatusError):
+        return _status(error, detail, settings)
+    if isinstance(error, openai.APIConnectionError):
+        return ServerFault("connection", f"{settings.host} can't be reached ({detail})", detail=detail, retry=True)
+    return ServerFault("bad_response", f"the server's reply can't be read ({detail})", detail=detail, retry=True)
+
+
+def _status(error: openai.APIStatusError, detail: str, settings: ChatSettings) -> ServerFault:
+    status, host = error.status_code, settings.host
+    if status in (401, 403):
+        message = f"{host} refuses the key or its rights (HTTP {status}: {detail}); check the environment variable."
+        return ServerFault("auth", message, detail=detail, fatal=True)
+    if status == 404:
+        message = f"{host} knows no model {settings.model!r} at this address (HTTP 404: {detail}); check both."
+        return ServerFault("not_found", message, detail=detail, fatal=True)
+    if status == 429 and "insufficient_quota" in (getattr(error, "code", None), getattr(error, "type", None)):
+        return ServerFault("quota", f"the account at {host} has no credit left ({detail}).", detail=detail, fatal=True)
+    if status in (408, 409, 429) or status >= 500:
+        kind = "rate_limited" if status == 429 else "server"
+        after_s = retry_after_s(error.response.headers)
+        if after_s is not None and after_s > MAX_WAIT_S:
+            message = f"{host} asks to wait {after_s:.0f} s (HTTP {status}); run the same command again after that."
+            return ServerFault(kind, message, detail=detail, fatal=True)
+        return ServerFault(kind, f"HTTP {status}: {detail}", detail=detail, retry=True, after_s=after_s)
+    hint = ""
+    if "temperature" in detail.lower():
+        hint = " This model may take no temperature: give --temperature none."
+    return ServerFault("bad_request", f"HTTP {status}: {detail}{hint}", detail=detail)
+
+
+def retry_after_s(headers: object) -> float | None:
+    """Seconds from a Retry-After header (a number or an HTTP date), or retry-after-ms; None if unreadable."""
+    get = headers.get  # type: ignore[attr-defined]
+    milliseconds, value = get("retry-after-ms"), get("retry-after")
+    for text, scale in ((milliseconds, 0.001), (value, 1.0)):
+        if text and re.fullmatch(r"\d{1,9}(\.\d+)?", text.strip()):
+            return float(text) * scale
+    if not value:
+        return None
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def names_schema(detail: str) -> bool:
+    """Whether a refusal is about structured output."""
+    return bool(re.search(r"response_format|json_schema|structured|schema|grammar|guided", detail, re.IGNORECASE))
+
+
+def names_max_tokens(detail: str) -> bool:
+    """Whether a refusal asks for the newer name of the token limit."""
+    return "max_completion_tokens" in detail

@@ -1,7 +1,7 @@
 """'offline-lexical' for the IFEval judge: a heuristic baseline, not a language model.
 
 It sees exactly what a model judge sees. Its rules, with words and weights in
-data/judges/offline/pas.yaml:
+data/ifeval/judge_pas_offline.yaml:
 
 Role score, 0 to 100, the weighted sum of four shares:
     vocabulary  different words shared with the role's name, character and rule (4 are enough, or one
@@ -38,12 +38,12 @@ _DIGITS = dict(zip("zero oh one two three four five six seven eight nine".split(
 @cache
 def lexicon() -> dict[str, Any]:
     """The words and weights."""
-    return read_yaml(data_path("judges", "offline", "pas.yaml"))
+    return read_yaml(data_path("ifeval", "judge_pas_offline.yaml"))
 
 
 def rules() -> str:
     """The rules in full, for the judge's record: this description and the file of words."""
-    return f"{__doc__}\n{data_path('judges', 'offline', 'pas.yaml').read_text(encoding='utf-8')}"
+    return f"{__doc__}\n{data_path('ifeval', 'judge_pas_offline.yaml').read_text(encoding='utf-8')}"
 
 
 def judge(item: Item) -> tuple[dict[str, Any], str]:

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible judge on loopback that answers, or misbehaves, as it is told. Real HTTP."""
+"""An OpenAI-compatible model on loopback that answers, or misbehaves, as it is told. Real HTTP."""
 
 import asyncio
 import hashlib
@@ -8,6 +8,8 @@ import threading
 from dataclasses import dataclass, field
 
 from aiohttp import web
+
+KEY = "sk-loopback-0123456789abcdef"
 
 
 @dataclass
@@ -61,7 +63,7 @@ def error(status, message, code=None, **headers):
     return Say(status=status, body=json.dumps({"error": {"message": message, "code": code}}), headers=headers)
 
 
-class LoopbackJudge:
+class LoopbackModel:
     """`bodies` and `headers` hold every request; `say(body, number)` decides what is answered."""
 
     def __init__(self):
