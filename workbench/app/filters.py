@@ -8,28 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import wilson
+from workbench.analysis.statistics import cluster_bootstrap_sums, slice_sums
+from workbench.contract import Column
 from workbench.pictures.texts import terms
 
-FIXED_FACETS = (
-    "run",
-    "benchmark",
-    "verdict",
-    "strict",
-    "label",
-    "level",
-    "action",
-    "role",
-    "probe",
-    "metric",
-    "turn_label",
-    "condition",
-)
-LATER_FACETS = ("error", "judge_label", "annotation", "matched", "instance", "speaker")
 _MOST_VALUES = 60
-_NOT_FACETS = {"case", "event", "conversation", "reason", "limit", "rationale", "role_name", "situation"}
-RANGES = ("latency_s", "judge_score")
-ORDERED = {"verdict": ("fail", "pass", "not_eligible", "unmeasurable", "not scored", "not recorded")}
 
 
 @dataclass(frozen=True)
@@ -42,27 +25,26 @@ class Filters:
     words: str = ""
 
 
-def facets_of(frame: pd.DataFrame) -> list[str]:
-    """The columns worth filtering by, in order: fixed ones first, then a benchmark's further tags."""
-    first = [name for name in FIXED_FACETS if name in frame]
-    tags = [
-        name for name in frame
-        if name not in (*FIXED_FACETS, *LATER_FACETS) and name not in _NOT_FACETS and frame[name].dtype.kind not in "fc"
+def facets_of(frame: pd.DataFrame, columns: Mapping[str, Column]) -> list[str]:
+    """The columns that rows are filtered by their values, in order; seconds and continuous numbers have ranges."""
+    return [
+        name for name, column in columns.items()
+        if column.filter and name in frame and frame[name].dtype.kind != "f"
+        and 1 <= frame[name].nunique() <= _MOST_VALUES
     ]  # fmt: skip
-    last = [name for name in LATER_FACETS if name in frame]
-    return [name for name in (*first, *tags, *last) if 1 <= frame[name].nunique() <= _MOST_VALUES]
 
 
 class Table:
-    """A frame prepared for filtering many times: each facet as codes, the text beside it.
+    """A frame prepared for filtering many times: each facet as codes, the text beside it. columns : as declared.
 
     Masks are recomputed only for the facet that changed, which keeps 100,000 rows quick.
     """
 
-    def __init__(self, frame: pd.DataFrame, texts: pd.Series):
+    def __init__(self, frame: pd.DataFrame, texts: pd.Series, columns: Mapping[str, Column]):
         self.frame = frame
         self.texts = texts
-        self.facets = facets_of(frame)
+        self.columns = columns
+        self.facets = facets_of(frame, columns)
         self._codes: dict[str, tuple[np.ndarray, list[str]]] = {}
         for name in self.facets:
             codes, values = pd.factorize(_words(frame[name]), sort=True)
@@ -125,7 +107,7 @@ class Table:
             shown = refused == 0 if name not in masks else refused - ~masks[name] == 0
             numbers = np.bincount(codes[shown], minlength=len(values))
             pairs = [(value, int(n)) for value, n in zip(values, numbers, strict=True)]
-            rank = {value: at for at, value in enumerate(ORDERED.get(name, ()))}
+            rank = {value: at for at, value in enumerate(self.columns[name].order)}
             out[name] = sorted(pairs, key=lambda pair: rank.get(pair[0], len(rank)))
         return out
 
@@ -146,14 +128,19 @@ def ordered(frame: pd.DataFrame, rows: np.ndarray, column: str, descending: bool
 
 
 def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
-    """Passed, measured, rows, rate and Wilson's interval a group; unmeasured rows are counted, never rated."""
+    """Passed, measured, rows, rate and interval a group; unmeasured rows are counted, never rated.
+
+    The interval is that of the report: conversations are what is independent, not their cases.
+    """
     by = list(by)
-    passed, measured = frame["verdict"].eq("pass"), frame["verdict"].isin(("pass", "fail"))
-    base = frame[by].apply(_words).assign(passed=passed, measured=measured, rows=1)
-    out = base.groupby(by, sort=True)[["passed", "measured", "rows"]].sum().reset_index()
+    groups = frame[by].apply(_words).groupby(by, sort=True)
+    out = pd.DataFrame(list(groups.groups) if len(by) > 1 else [(key,) for key in groups.groups], columns=by)
+    codes = groups.ngroup().to_numpy()
+    passed = frame["verdict"].map({"pass": 1.0, "fail": 0.0}).to_numpy(float)
+    sums = slice_sums(passed[:, None], codes[:, None] == np.arange(len(out)), frame["conversation"])
+    out["passed"], out["measured"] = (each.sum(axis=0).astype(int) for each in (sums.numerators, sums.denominators))
+    out["rows"] = np.bincount(codes, minlength=len(out))
     out["rate"] = out["passed"] / out["measured"].where(out["measured"] > 0)
-    intervals = [
-        wilson(int(p), int(m)) if m else (None, None) for p, m in zip(out["passed"], out["measured"], strict=True)
-    ]
-    out["low"], out["high"] = [pair[0] for pair in intervals], [pair[1] for pair in intervals]
+    intervals = [each.interval or (None, None) for each in cluster_bootstrap_sums(sums.numerators, sums.denominators).columns]
+    out["low"], out["high"] = zip(*intervals, strict=True) if intervals else ((), ())
     return out
