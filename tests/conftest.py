@@ -23,14 +23,26 @@ def workbench_cache(tmp_path_factory):
         os.environ["WORKBENCH_CACHE"] = before
 
 
+@pytest.fixture(scope="session", autouse=True)
+def toy_benchmark():
+    """The toy benchmark's entry point, for this process (by pytest's own path) and those it starts."""
+    before = os.environ.get("PYTHONPATH")
+    place = str(Path(__file__).parent / "toy")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (place, before)))
+    yield
+    if before is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = before
+
+
 @pytest.fixture(scope="session")
 def tiny_dataset(tmp_path_factory, workbench_cache) -> Path:
     """Folder of a built ifeval dataset of `TINY_CASES` cases, to be read only; `dataset_copy` may be spoilt."""
-    from workbench import benchmarks
-    from workbench.contract import BuildOptions
+    from workbench import contract
 
     folder = tmp_path_factory.mktemp("tiny") / "dataset"
-    benchmarks.get("ifeval").build(BuildOptions(folder, limit=TINY_CASES, workers=1))
+    contract.get("ifeval").build(contract.BuildOptions(folder, limit=TINY_CASES, workers=1))
     return folder
 
 

@@ -70,9 +70,12 @@ def build(
     from pathlib import Path
 
     from workbench import contract
+    from workbench.locks import writing
 
     scripts = None if scripts is None else Path(scripts)
-    contract.get(benchmark).build(contract.BuildOptions(Path(out), audio, limit, engine, scripts, workers))
+    made = contract.get(benchmark)
+    with writing(Path(out)):
+        made.build(contract.BuildOptions(Path(out), audio, limit, engine, scripts, workers))
     return load_dataset(out)
 
 
@@ -244,7 +247,8 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
     loaded = {}
     for name, run in together.items():
         measurements, verdicts, score = load_scores(run)
-        facts = {"fingerprint": run.fingerprint, **{key: score.get(key) for key in ("scorer", "thresholds", "vad")}}
+        facts = {key: score.get(key) for key in ("scorer", "thresholds", "vad")}
+        facts |= {"content": run.content, "fingerprint": run.fingerprint}
         loaded[name] = (measurements, verdicts, facts)
     return compare(next(iter(together.values())).benchmark, loaded, anyway=anyway)
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import functools
+import io
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import soundfile
 import soxr
 
+from workbench import mp3
 from workbench.errors import InputError
 from workbench.files import write_atomically
+
+LOWEST_HZ, HIGHEST_HZ = 4_000, 400_000
+"""Rates outside are a header's mistake: nobody records speech at them."""
+
+MOST = 2.0
+"""Decoders and mixers pass 1.0 by a little; samples beyond this are on another scale."""
 
 
 def read(path: Path) -> tuple[np.ndarray, int]:
@@ -19,21 +28,26 @@ def read(path: Path) -> tuple[np.ndarray, int]:
 
     Raises
     ------
-    InputError : file missing, empty, truncated, not audio, or holding NaN or infinite samples.
+    InputError : file missing, empty, truncated, not audio, at an impossible rate, on another scale than
+        [-1, 1], or holding NaN or infinite samples.
     """
     path = Path(path)
     if not path.exists():
         raise InputError(f"{path} does not exist; rebuild the dataset or run the case again.")
     try:
         with soundfile.SoundFile(path) as file:
-            rate_hz, announced = file.samplerate, file.frames
+            rate_hz, announced, kind, log = file.samplerate, file.frames, file.format, file.extra_info
             samples = file.read(dtype="float32", always_2d=True)
-    except (soundfile.LibsndfileError, RuntimeError) as error:
+    except (soundfile.LibsndfileError, RuntimeError, MemoryError, OSError) as error:
         size = path.stat().st_size
         raise InputError(f"{path} ({size} bytes) cannot be read as audio: {error}. Replace or remove it.") from None
     if samples.shape[0] == 0:
         raise InputError(f"{path} holds no samples; replace or remove it.")
-    if samples.shape[0] < announced < 2**40:
+    if not LOWEST_HZ <= rate_hz <= HIGHEST_HZ:
+        raise InputError(f"{path}: its header gives a rate of {rate_hz} Hz, at which no speech is recorded; mend it.")
+    if kind == "MP3":
+        mp3.check(path)
+    elif samples.shape[0] < announced < 2**40:
         raise InputError(
             f"{path} is truncated: its header announces {announced} samples and {samples.shape[0]} are there; "
             "copy it again or run the case again."
@@ -44,30 +58,38 @@ def read(path: Path) -> tuple[np.ndarray, int]:
             f"{path} holds {int(broken.sum())} NaN or infinite samples, the first at "
             f"{int(np.argwhere(broken)[0][0]) / rate_hz:.3f} s; export it again."
         )
-    _refuse_cut_wav(path, samples.shape[0])
+    loudest = float(np.abs(samples).max())
+    if loudest > MOST:
+        raise InputError(
+            f"{path} holds samples up to {loudest:g}, where floats lie in [-1, 1]; divide by the full scale "
+            "(32768 for 16 bits) and export it again."
+        )
+    _refuse_cut(path, kind, log, samples.shape[0])
     return samples, rate_hz
 
 
-def _refuse_cut_wav(path: Path, frames: int) -> None:
-    """libsndfile silently shortens a WAV whose data chunk announces more bytes than the file has.
+_SIZES = re.compile(r"^\s*(data|SSND|Data Size|riff|Riff size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE)
 
-    Placeholder sizes (0 or 0xFFFFFFFF), which streaming writers leave, are taken as they are.
+
+def _refuse_cut(path: Path, kind: str, log: str, frames: int) -> None:
+    """Refuse a file that is shorter than it announces, which libsndfile only writes in its log.
+
+    Placeholder sizes, which streaming writers leave (0 and about 2 or 4 GiB), are taken as they are.
     """
-    with path.open("rb") as stream:
-        head = stream.read(4096)
-    if head[:4] != b"RIFF":
-        return
-    at = head.find(b"data", 12)
-    if at < 0 or at + 8 > len(head):
-        return
-    announced = int.from_bytes(head[at + 4 : at + 8], "little")
-    there = path.stat().st_size - (at + 8)
-    if announced in (0, 0xFFFFFFFF, 0x7FFFFFFF) or announced >= 0xFFFFFF00 or announced <= there:
-        return
-    raise InputError(
-        f"{path} is truncated: its data chunk announces {announced} bytes and {there} are there "
-        f"({frames} samples could be read); copy it again or run the case again."
-    )
+    for _, announced, there in _SIZES.findall(log):
+        if int(there) < int(announced) < 0x7FFFFF00:
+            raise InputError(
+                f"{path} is truncated: its header announces {announced} bytes and {there} are there "
+                f"({frames} samples could be read); copy it again or run the case again."
+            )
+    if kind == "OGG":
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - 2**17))
+            page = stream.read().rpartition(b"OggS")[2]
+        if len(page) < 2 or not page[1] & 4:
+            raise InputError(
+                f"{path} is truncated: it has no last page ({frames} samples could be read); copy it again."
+            )
 
 
 def read_mono(path: Path, rate_hz: int) -> np.ndarray:
@@ -102,8 +124,10 @@ def from_pcm16(samples: np.ndarray) -> np.ndarray:
 
 def write_pcm16(path: Path, samples: np.ndarray, rate_hz: int) -> None:
     """Write int16 or float32 samples atomically; the suffix chooses WAV or FLAC."""
-    data = samples if samples.dtype == np.int16 else to_pcm16(samples)
-    write_atomically(path, lambda part: soundfile.write(part, data, rate_hz, subtype="PCM_16"))
+    data, made = samples if samples.dtype == np.int16 else to_pcm16(samples), io.BytesIO()
+    # Made in memory, since libsndfile does not say when a disk is full.
+    soundfile.write(made, data, rate_hz, subtype="PCM_16", format=path.suffix[1:].upper())
+    write_atomically(path, lambda part: part.write_bytes(made.getbuffer()))
 
 
 def resample(samples: np.ndarray, from_hz: int, to_hz: int) -> np.ndarray:

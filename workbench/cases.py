@@ -40,7 +40,21 @@ SafeId = Annotated[str, Field(min_length=1)]
 class Record(BaseModel):
     """Base of everything that is read from or written to a file: frozen, unknown fields refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Versioned(Record):
+    """Base of what opens a file: one that a newer workbench wrote is refused by its number, not by its fields."""
+
+    format: int = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_from_the_future(cls, raw: Any) -> Any:
+        known, found = cls.model_fields["format"].default, raw.get("format") if isinstance(raw, dict) else None
+        if isinstance(found, int) and found > known:
+            raise ValueError(f"its format {found} is of a newer workbench than this one (it reads {known}); update it")
+        return raw
 
 
 class AtTime(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,22 @@ import numpy as np
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from workbench import audio
-from workbench.cases import RATE_HZ, Case, Cue, Record, check_id
+from workbench.cases import RATE_HZ, Case, Cue, Versioned, check_id
 from workbench.errors import InputError
-from workbench.files import read_json, sha256_of, write_json, write_text
+from workbench.files import content_key, read_json, sha256_of, write_json, write_text
 
 FORMAT = 1
 HEADER = "dataset.json"
 CASES = "cases.jsonl"
 
 
-class Header(Record):
-    """What a dataset says of itself. `fingerprint` is the SHA-256 of `cases.jsonl`."""
+class Header(Versioned):
+    """What a dataset says of itself.
+
+    It has two identities. `content` names what was meant: scripts, prompts, grid, rules and the engine
+    that spoke; it is the same on every machine, and runs are compared by it. `fingerprint` names the
+    bytes, the SHA-256 of `cases.jsonl`, which holds the checksum of every clip; a run holds to it.
+    """
 
     format: int = FORMAT
     benchmark: str
@@ -31,6 +36,11 @@ class Header(Record):
     speech: dict[str, Any] | None = Field(description="engine, version and voices; null without audio")
     cases: int
     fingerprint: str
+    content: str | None = Field(default=None, description="null in datasets of earlier versions: see content_of")
+
+    def brief(self) -> dict[str, Any]:
+        """What a run keeps of it."""
+        return self.model_dump(include={"version", "author", "speech", "cases", "fingerprint", "content"})
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,26 @@ def _read_clip(folder: Path, case: Case, cue: Cue) -> np.ndarray:
             "rebuild the dataset."
         )
     return samples
+
+
+_MEASURED = {
+    "windows": {"__all__": {"start_s", "end_s"}},
+    "cues": {"__all__": {"audio": True, "segments": {"__all__": {"start_s", "end_s", "words"}}}},
+}
+"""What of a case was measured on the synthesised sound, and so differs in the last bits between machines."""
+
+
+def content_of(cases: Iterable[Case], about: Mapping[str, Any]) -> str:
+    """The identity of a dataset's content.
+
+    about : its header, or the part that a run keeps of it: `content` where it is known already, else
+    `version` and `speech` count beside the cases.
+    """
+    if about.get("content"):
+        return str(about["content"])
+    speech = about.get("speech") or {}
+    parts = [case.model_dump(mode="json", exclude=_MEASURED) for case in cases]
+    return content_key(about.get("version"), speech.get("engine"), speech.get("version"), parts, length=64)
 
 
 def describe(error: ValidationError) -> str:
@@ -169,6 +199,18 @@ def load(folder: Path) -> Dataset:
     return Dataset(folder, header, tuple(cases), tuple(problems))
 
 
+def twins(cases: Iterable[Case]) -> list[str]:
+    """Cases that are there twice under two ids, equal in all that is played, said and expected."""
+    seen: dict[str, str] = {}
+    problems = []
+    for case in cases:
+        trial = content_key(case.model_dump(mode="json", exclude={"id", "conversation", "tags"}))
+        first = seen.setdefault(trial, case.id)
+        if first != case.id:
+            problems.append(f"case {case.id} is case {first} under another id; remove one of them.")
+    return problems
+
+
 def check_manifest(dataset: Dataset) -> list[str]:
     """Whether `cases.jsonl` is the file that the header was written for."""
     path, header = dataset.folder / CASES, dataset.header
@@ -226,6 +268,7 @@ def write(folder: Path, cases: list[Case], *, version: str, author: str, speech:
         speech=speech,
         cases=len(cases),
         fingerprint=sha256_of(path),
+        content=content_of(cases, {"version": version, "speech": speech}),
     )
     value = json.loads(header.model_dump_json())
     if not (folder / HEADER).exists() or read_json(folder / HEADER) != value:

@@ -105,12 +105,13 @@ class Decider:
     def column(self, name: str) -> np.ndarray:
         """A column as rules see it: float64 with NaN for null, or str for labels; (n,)."""
         if name not in self._arrays:
+            declared = self.benchmark.column.get(name)
+            words = declared is not None and declared.kind in ("label", "text")
             if name not in self.frame:
-                array = np.full(len(self.frame), np.nan)
+                array = np.full(len(self.frame), "" if words else np.nan)
             else:
                 series = self.frame[name]
-                kind = self.benchmark.column[name].kind if name in self.benchmark.column else None
-                if kind in ("label", "text"):
+                if words:
                     array = series.astype(object).where(series.notna(), "").to_numpy(str)
                 else:
                     if series.dtype == object:

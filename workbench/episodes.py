@@ -7,6 +7,7 @@ positions are samples at 24 kHz.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,9 +16,10 @@ import soundfile
 from pydantic import Field, ValidationError
 
 from workbench import audio
-from workbench.cases import RATE_HZ, Record
+from workbench.cases import RATE_HZ, Record, Versioned
+from workbench.datasets import describe
 from workbench.errors import InputError
-from workbench.files import read_json, write_text
+from workbench.files import read_json, sha256_of, write_text
 
 FORMAT = 1
 
@@ -51,6 +53,20 @@ class Piece(Record):
     item: str = ""
 
 
+LATE_S = 0.100
+"""A frame that left later than this puts the times around it in doubt. Ours: half the shortest latency limit."""
+
+
+class Stall(Record):
+    """A stretch in which frames left more than `LATE_S` late, and whose doing it was."""
+
+    start_s: float = Field(description="when its first frame was due")
+    end_s: float = Field(description="when its last frame left")
+    late_s: float = Field(description="the worst lateness in it")
+    by: str = Field(default="", description="who held the process up; '' when nobody in it did: the machine was busy")
+    own: bool = Field(default=False, description="it was the agent's own call that did not come back")
+
+
 class Sends(Record):
     """Every frame sent: `late_s` is how far behind its deadline it left (zeros on a virtual clock).
 
@@ -61,6 +77,7 @@ class Sends(Record):
     frame_samples: int
     frames: int
     late_s: tuple[float, ...] = Field(default=(), description="one value a frame; empty on a virtual clock")
+    stalls: tuple[Stall, ...] = ()
 
 
 class Delivery(Record):
@@ -86,9 +103,10 @@ class Failure(Record):
 
     kind: str
     message: str
+    times: int = Field(default=1, description="how often in a row: a case that kills its process twice is left alone")
 
 
-class EpisodeRecord(Record):
+class EpisodeRecord(Versioned):
     """The record of one episode, complete or failed."""
 
     format: int = FORMAT
@@ -113,6 +131,10 @@ class EpisodeRecord(Record):
         default=None, description="file with every delivered sample in order, kept when some were cut"
     )
     events: tuple[LogEvent, ...] = ()
+    unmeasurable: str | None = Field(
+        default=None, description="why no verdict may rest on this recording, whatever the benchmark: a short code"
+    )
+    audio_sha256: str | None = Field(default=None, description="of the stereo file; null in older records")
     workbench: str
     started: str
 
@@ -123,6 +145,26 @@ class EpisodeRecord(Record):
 
     def cue(self, cue_id: str) -> PlayedCue | None:
         return next((cue for cue in self.cues if cue.id == cue_id), None)
+
+
+def unusable(record: EpisodeRecord, start_s: float = 0.0, end_s: float = math.inf) -> str | None:
+    """Why nothing may be measured between two times of a recording; None when it may. Every benchmark asks.
+
+    The agent failed, or frames left more than `LATE_S` late and it was not the agent's own call that kept
+    them: what the agent did then, it did on another clock than the recording's.
+    """
+    if record.status == "error":
+        return f"error: {record.error.kind}"
+    sends, frame_s = record.sends, record.sends.frame_samples / RATE_HZ
+    for index, late_s in enumerate(sends.late_s):
+        due_s = (index + 1) * frame_s
+        if late_s > LATE_S and due_s <= end_s and due_s + late_s >= start_s:
+            stalls = [stall for stall in sends.stalls if stall.start_s - frame_s / 2 <= due_s <= stall.end_s]
+            if not any(stall.own for stall in stalls):
+                return (
+                    f"late frames: {stalls[0].by if stalls and stalls[0].by else 'the machine'} held up the recording"
+                )
+    return None
 
 
 def stereo_path(folder: Path, case_id: str) -> Path:
@@ -140,6 +182,7 @@ def save(folder: Path, record: EpisodeRecord, stereo: np.ndarray | None, deliver
     """
     if stereo is not None:
         audio.write_pcm16(stereo_path(folder, record.case), stereo, RATE_HZ)
+        record = record.model_copy(update={"audio_sha256": sha256_of(stereo_path(folder, record.case))})
     if delivered is not None and record.delivered_audio:
         audio.write_pcm16(folder / record.delivered_audio, delivered, RATE_HZ)
     write_text(record_path(folder, record.case), record.model_dump_json() + "\n")
@@ -150,23 +193,26 @@ def load_record(path: Path) -> EpisodeRecord:
 
     Raises
     ------
-    InputError : naming the file and the first wrong field.
+    InputError : naming the file and the first wrong field, or that it is the record of another case.
     """
     raw = read_json(path)
     try:
-        return EpisodeRecord.model_validate(raw)
+        record = EpisodeRecord.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the record"
-        raise InputError(f"{path}: {field}: {first['msg']}; run the case again.") from None
+        raise InputError(f"{path}: {describe(error)}; run the case again.") from None
+    if record_path(path.parent, record.case) != path:
+        raise InputError(f"{path} is the record of another case, {record.case!r}; run the case again.")
+    return record
 
 
 def audio_is_whole(folder: Path, record: EpisodeRecord) -> bool:
-    """Whether the recording is there with the length its record gives, by its header and size alone."""
+    """Whether the recording is the one its record was written for, by its checksum (length in older records)."""
     if record.duration_s == 0:
         return True  # failed before anything was recorded
     path = stereo_path(folder, record.case)
     try:
+        if record.audio_sha256 is not None:
+            return sha256_of(path) == record.audio_sha256
         about = soundfile.info(path)
     except (soundfile.LibsndfileError, OSError):
         return False
@@ -185,5 +231,9 @@ def load_audio(folder: Path, record: EpisodeRecord) -> np.ndarray:
         raise InputError(
             f"{path} lasts {samples.shape[0] / RATE_HZ:.3f} s and its record says {record.duration_s:.3f} s; "
             "the two do not belong together: run the case again."
+        )
+    if not audio_is_whole(folder, record):
+        raise InputError(
+            f"{path} has changed since it was recorded: it is not what its record was written for; run the case again."
         )
     return samples

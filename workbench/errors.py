@@ -6,6 +6,15 @@ it and exits with code 2; it never shows a traceback for one of these.
 
 from __future__ import annotations
 
+import errno
+
+DISK = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota of the disk is used up",
+    errno.EROFS: "the file system can only be read",
+}
+"""Faults of the disk, which end a batch: every later case would meet them too."""
+
 
 class InputError(ValueError):
     """Something the user supplied cannot be used; the message says what and how to mend it."""

@@ -27,8 +27,10 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         write(part)
         os.chmod(part, 0o644)
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, name):
+            error.filename = str(path)  # a full disk names none, and nobody knows the temporary one
         raise
 
 

@@ -12,6 +12,7 @@ judgements/{judge}/          what judges said, one file a judge
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,13 +22,13 @@ from typing import Any
 import pandas as pd
 from pydantic import ValidationError
 
-from workbench import contract, episodes
-from workbench.cases import Case, Record
+from workbench import contract, episodes, locks
+from workbench.cases import Case, Versioned
 from workbench.contract import KEYS, Benchmark
-from workbench.datasets import CASES, CaseHead, describe, scan_cases
+from workbench.datasets import CASES, CaseHead, Dataset, check_manifest, content_of, describe, scan_cases
 from workbench.deciding import Decider, keys
 from workbench.episodes import EpisodeRecord, Policy
-from workbench.errors import InputError
+from workbench.errors import InputError, ProblemsFound
 from workbench.files import read_json, sha256_of, write_json
 from workbench.version import SCORER
 
@@ -36,7 +37,7 @@ META = "run.json"
 MEASUREMENTS, VERDICTS, JUDGED, SCORE = "measurements.parquet", "verdicts.parquet", "judged.parquet", "score.json"
 
 
-class RunMeta(Record):
+class RunMeta(Versioned):
     """What a run says of itself; never a key, never a path outside the run."""
 
     format: int = FORMAT
@@ -81,6 +82,11 @@ class Run:
     @cached_property
     def fingerprint(self) -> str:
         return sha256_of(self.folder / CASES)
+
+    @cached_property
+    def content(self) -> str:
+        """The identity of the dataset's content, by which runs are compared (see `datasets.Header`)."""
+        return content_of(self.cases.values(), self.meta.dataset)
 
     @property
     def benchmark(self) -> Benchmark:
@@ -159,11 +165,24 @@ class Run:
 
         Raises
         ------
-        InputError : no such case in the run, not recorded yet, or an unreadable record.
+        InputError : no such case in the run, not recorded yet, an unreadable record, or one made under
+            another prompt.
         """
         if case_id not in self.cases:
             raise InputError(f"{self.folder}: the run has no case {case_id!r}; see {self.folder / CASES}.")
-        return episodes.load_record(episodes.record_path(self.episodes, case_id))
+        path = episodes.record_path(self.episodes, case_id)
+        record = episodes.load_record(path)
+        if (record.benchmark, record.system_prompt) != (self.meta.benchmark, self.cases[case_id].system_prompt):
+            raise InputError(f"{path} was recorded under another prompt or benchmark; run the case again.")
+        return record
+
+    def kept(self, case_id: str) -> EpisodeRecord | None:
+        """The record of one case where it and its recording are whole, else None: the case is still to be done."""
+        try:
+            record = self.record(case_id)
+        except InputError:
+            return None
+        return record if episodes.audio_is_whole(self.episodes, record) else None
 
     def records(self) -> Iterator[EpisodeRecord]:
         for case_id in self.recorded():
@@ -218,7 +237,8 @@ def load_run(folder: str | Path) -> Run:
 
     Raises
     ------
-    InputError : not a run folder, unreadable run.json, or bad cases (each named).
+    InputError : not a run folder, unreadable run.json, bad cases (each named), or cases that are not
+        those the run was made with.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -231,9 +251,49 @@ def load_run(folder: str | Path) -> Run:
         more = f" ({len(found.problems) - 1} more like it)" if len(found.problems) > 1 else ""
         raise InputError(found.problems[0] + more)
     try:
-        return Run(folder, RunMeta.model_validate(found.meta), found.cases)
+        run = Run(folder, RunMeta.model_validate(found.meta), found.cases)
     except ValidationError as error:
         raise InputError(f"{folder / META}: {describe(error)}.") from None
+    meta = run.meta
+    if meta.dataset.get("fingerprint", run.fingerprint) != run.fingerprint:
+        raise InputError(
+            f"{folder / CASES} is not the one that the run was made with: its sha256 is not the fingerprint in {META}; "
+            "copy it from the dataset again."
+        )
+    return run
+
+
+def begin(folder: Path, meta: RunMeta, dataset: Dataset) -> Run:
+    """Make the run folder of `dataset`, or open the one that is there to go on with it.
+
+    Raises
+    ------
+    InputError : the dataset is not as it was built, or `folder` holds another run or something else.
+    """
+    changed = check_manifest(dataset)
+    if changed:
+        raise ProblemsFound(changed)
+    if (folder / META).exists():
+        there, meta = load_run(folder).meta, RunMeta.model_validate_json(meta.model_dump_json())
+        for name in ("benchmark", "dataset", "agent", "clock", "policy"):
+            old, new = getattr(there, name), getattr(meta, name)
+            if name == "dataset":  # runs of earlier versions kept less of it
+                new = {key: value for key, value in new.items() if key in old}
+            if old != new:
+                raise InputError(
+                    f"{folder} holds a run with another {name} ({_brief(old, new)}); give another --out, "
+                    "or remove that folder."
+                )
+    elif not locks.is_empty(folder, CASES):
+        raise InputError(f"{folder} is not empty and is not a run; give a new or empty folder as --out.")
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(dataset.folder / CASES, folder / CASES)
+        save_meta(folder, meta)
+    (folder / "episodes").mkdir(exist_ok=True)
+    for leftover in (folder / "episodes").glob(".part-*"):
+        leftover.unlink(missing_ok=True)
+    return load_run(folder)
 
 
 def save_meta(folder: Path, meta: RunMeta) -> None:
@@ -264,8 +324,7 @@ def read_scores(folder: Path) -> Scores:
         if not isinstance(score, dict):
             raise InputError(f"{scores / SCORE} is not a JSON object; {again}")
         measurements, verdicts = read_rows(scores / MEASUREMENTS), read_rows(scores / VERDICTS)
-        if (scores / JUDGED).exists():
-            measurements = measurements.merge(read_rows(scores / JUDGED), on=list(KEYS), how="left")
+        measurements = with_judgements(scores, measurements)
         out.score, out.measurements, out.verdicts = score, measurements, verdicts
     except InputError as error:
         out.problem = str(error)
@@ -290,6 +349,13 @@ def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
     return found.measurements, found.verdicts, found.score
 
 
+def with_judgements(scores: Path, measurements: pd.DataFrame) -> pd.DataFrame:
+    """Measurements with the columns that judges gave their rows, where rules take some. scores : a run's folder."""
+    if not (scores / JUDGED).exists():
+        return measurements
+    return measurements.merge(read_rows(scores / JUDGED), on=list(KEYS), how="left")
+
+
 def read_rows(path: Path) -> pd.DataFrame:
     """A table of rows named by case, event and metric.
 
@@ -307,3 +373,10 @@ def read_rows(path: Path) -> pd.DataFrame:
         named = " ".join(str(twice.iloc[0][name]) for name in KEYS).strip()
         raise InputError(f"{path}: the row {named} stands twice; score the run again.")
     return frame
+
+
+def _brief(old: object, new: object) -> str:
+    if isinstance(old, dict) and isinstance(new, dict):
+        differing = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+        return "; ".join(f"{key}: {old.get(key)!r} there, {new.get(key)!r} now" for key in differing[:2])
+    return f"{old!r} there, {new!r} now"

@@ -8,7 +8,7 @@ from workbench.analysis.compare import compare
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.errors import InputError
 
-FACTS = {"fingerprint": "f", "scorer": "1", "thresholds": {}, "vad": {"key": "k"}}
+FACTS = {"content": "c", "fingerprint": "f", "scorer": "1", "thresholds": {}, "vad": {"key": "k"}}
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +57,20 @@ def test_differences_hold_the_evidence_side_by_side(compared):
 
 @pytest.mark.parametrize(
     ("key", "said"),
-    [("fingerprint", "different cases"), ("scorer", "scorer"), ("thresholds", "thresholds"), ("vad", "detector")],
+    [("content", "different cases"), ("scorer", "scorer"), ("thresholds", "thresholds"), ("vad", "detector")],
 )
 def test_runs_that_differ_otherwise_are_refused_unless_insisted(scored, key, said):
     unlike = {"s0": scored["s0"], "s1": (*scored["s1"][:2], FACTS | {key: "other"})}
     with pytest.raises(InputError, match=said):
         compare(unlike)
     assert len(compare(unlike, anyway=True).joined) == 1038
+
+
+def test_two_builds_of_one_dataset_are_compared_and_it_is_told(scored):
+    made = compare(scored | {"s1": (*scored["s1"][:2], FACTS | {"fingerprint": "g"})})
+    assert len(made.joined) == 1038
+    assert "the same cases in different builds" in made.notes[0] and "s1 g" in made.notes[0]
+    assert compare(scored).notes == ()
 
 
 def test_cases_only_one_run_has_are_listed(scored):

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from workbench.agents.base import Agent
+from workbench.agents.door import words
 from workbench.contract import Benchmark
 from workbench.errors import InputError
 
@@ -110,9 +111,9 @@ def factory(name: str, options: Mapping[str, Any] | None = None, benchmark: Benc
         sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
     try:
         made = getattr(import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # a user's module may do anything
         raise InputError(
-            f"The agent {name!r} cannot be loaded: {error}. Give python:module:Class with a module that can be "
+            f"The agent {name!r} cannot be loaded: {words(error)}. Give python:module:Class with a module that can be "
             "imported from the current folder."
         ) from None
     keywords = dict(entry.fixed)

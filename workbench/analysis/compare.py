@@ -22,11 +22,13 @@ class Comparison:
 
     joined : one row a case with the labels and, for each run, verdict, strict, reason and latencies
     in columns such as 'verdict:NAME'. only_in : cases that not every run has, with who has them.
+    notes : what a reader must know, such as that the same dataset was built twice.
     """
 
     names: tuple[str, ...]
     joined: pd.DataFrame
     only_in: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
     def outcome(self, name: str, rule: str = "verdict") -> np.ndarray:
         """Pass 1, fail 0, not measurable NaN, for one run: float (cases,)."""
@@ -117,7 +119,7 @@ def compare(
 ) -> Comparison:
     """Join scored runs on their rows.
 
-    runs : name -> (measurements, verdicts, facts); facts hold `fingerprint` (of the cases), `scorer`,
+    runs : name -> (measurements, verdicts, facts); facts hold `content` and `fingerprint` (of the cases), `scorer`,
     `thresholds` and `vad`. Runs of different datasets or scored differently are refused unless
     `anyway`.
 
@@ -153,14 +155,23 @@ def compare(
     if joined.empty:
         raise InputError(f"The runs {', '.join(names)} have no case in common.")
     partial = [{"case": case, "runs": ", ".join(have)} for case, have in seen.items() if len(have) < len(names)]
-    return Comparison(names, joined, pd.DataFrame(partial, columns=["case", "runs"]))
+    notes = built_apart({name: facts.get("fingerprint") for name, (_, _, facts) in runs.items()})
+    return Comparison(names, joined, pd.DataFrame(partial, columns=["case", "runs"]), tuple(notes))
+
+
+def built_apart(fingerprints: Mapping[str, str | None]) -> list[str]:
+    """A sentence where runs of one dataset were made on different builds of it, else nothing."""
+    if len(set(fingerprints.values())) < 2:
+        return []
+    told = ", ".join(f"{name} {(sum_ or '?')[:12]}" for name, sum_ in fingerprints.items())
+    return [f"The runs are of the same cases in different builds, whose sound differs in its last bits ({told})."]
 
 
 def _refuse_unlike(facts: Mapping[str, Mapping]) -> None:
     (first, base), *others = facts.items()
     for name, fact in others:
         for key, what in (
-            ("fingerprint", "cases"),
+            ("content", "cases"),
             ("scorer", "version of the scorer"),
             ("thresholds", "thresholds"),
             ("vad", "detector settings"),

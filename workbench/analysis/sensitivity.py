@@ -21,7 +21,7 @@ from workbench.deciding import Decider, keys, latency
 from workbench.errors import InputError
 from workbench.files import write_atomically
 from workbench.progress import meter
-from workbench.runs import Run
+from workbench.runs import Run, with_judgements
 from workbench.scoring import CHANNELS, find_spans, identity_of, measure_spans, same_recording
 from workbench.vad import VadSettings, spans_from_probabilities, speech_probabilities
 
@@ -54,7 +54,7 @@ def usual_settings() -> tuple[Setting, ...]:
 def measure_under(run: Run, setting: Setting, workers: int | None = None) -> pd.DataFrame:
     """The run's measurements under one setting; a recording that cannot be read is unmeasurable, not silent."""
     spans, faults = _spans(run, setting.vad, workers)
-    return measure_spans(run, spans, faults, setting.merge_gap_s)
+    return with_judgements(run.scores, measure_spans(run, spans, faults, setting.merge_gap_s))
 
 
 def sensitivity(

@@ -20,9 +20,8 @@ from workbench.app.run_rows import RunRows
 from workbench.app.store import Store
 from workbench.app.workspace import Workspace
 from workbench.contract import Benchmark
-from workbench.datasets import CASES
 from workbench.errors import InputError
-from workbench.files import sha256_of
+from workbench.runs import load_run
 from workbench.scoring import MEASUREMENTS, VERDICTS
 from workbench.version import SCORER
 
@@ -80,9 +79,9 @@ def load_tables(run: RunRows) -> Tables:
         measurements, verdicts = pd.read_parquet(folder / MEASUREMENTS), pd.read_parquet(folder / VERDICTS)
     except (OSError, ValueError) as error:
         raise InputError(f"The scores of {run.name} cannot be read ({error}); run `workbench score` again.") from None
-    facts = {"fingerprint": sha256_of(run.folder / CASES)} | {
-        name: run.score.get(name) for name in ("scorer", "thresholds", "vad")
-    }
+    opened = load_run(run.folder)
+    facts = {name: run.score.get(name) for name in ("scorer", "thresholds", "vad")}
+    facts |= {"content": opened.content, "fingerprint": opened.fingerprint}
     made = Tables(measurements, verdicts, facts)
     with _lock:
         _kept[key] = made

@@ -1,6 +1,6 @@
 """The command line: parses, calls the library, prints. Exit codes: 0 done; 1 judged
 metrics are invalid; 2 the input needs mending; 3 done, but agents or authors failed on some cases;
-130 interrupted (the same command goes on)."""
+4 the disk is full or cannot be written (what was finished is kept); 130 interrupted (the same command goes on)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from workbench.errors import InputError, ProblemsFound
+from workbench.errors import DISK, InputError, ProblemsFound
 from workbench.version import VERSION
 
 app = typer.Typer(
@@ -84,9 +84,12 @@ def build(
     Interrupted, the same command goes on; unchanged, it does nothing.
     """
     from workbench import contract
+    from workbench.locks import writing
 
     options = contract.BuildOptions(out, not no_audio, limit, voices, scripts, workers, dask)
-    header = contract.get(benchmark).build(options)
+    chosen = contract.get(benchmark)
+    with writing(out):
+        header = chosen.build(options)
     print(f"{header.cases} cases of {header.benchmark} in {out} (fingerprint {header.fingerprint[:12]})")
 
 
@@ -216,6 +219,9 @@ def run(
     )
     for reason, count in outcome.failed.most_common():
         err.print(f"- {count} cases failed: {reason}, such as: {outcome.words[reason]}", markup=False)
+    for culprit, count in outcome.stalls.most_common(3):
+        who = culprit or "the machine, busy with other work,"
+        err.print(f"- {who} held up {count} recordings: what it made late there is not measured.", markup=False)
     problems = [*loaded.problems, *outcome.problems]
     if problems:
         _complain(problems)
@@ -233,20 +239,28 @@ def import_(
     agent_version: Annotated[str, typer.Option(help="Which version of it.")] = "recorded",
     user_channel: Annotated[int, typer.Option(min=0, max=1, help="Channel of the user in stereo files.")] = 0,
     policy: Annotated[str, typer.Option(help="as_played or as_delivered: what the agent channel holds.")] = "as_played",
+    accept: Annotated[
+        list[str], typer.Option(help="A doubt that is meant: same_channels or user_bleed; may be given again.")
+    ] = [],  # noqa: B006
     workers: Annotated[int | None, typer.Option(help="Processes (default: all cores).")] = None,
 ) -> None:
-    """Turn recordings made elsewhere into a run, so that they can be scored, judged and inspected."""
+    """Turn recordings made elsewhere into a run, so that they can be scored, judged and inspected.
+
+    Interrupted, or with recordings added or mended, the same command goes on.
+    """
     from workbench import datasets
     from workbench.runners.replay import Source, import_recordings
 
     loaded = datasets.load(dataset)
     _check_policy(policy)
-    source = Source(loaded, recordings, agent_name, agent_version, user_channel, 1 - user_channel, policy)
+    source = Source(
+        loaded, recordings, agent_name, agent_version, user_channel, 1 - user_channel, policy, tuple(accept)
+    )
     done = import_recordings(source, out, workers)
-    print(f"{done.cases} cases imported, {len(done.absent)} have no recording; in {out}")
-    _complain([*done.unplaced, *done.problems])
-    if done.problems or loaded.problems:
-        _complain(list(loaded.problems))
+    kept = f", {done.kept} kept from before" if done.kept else ""
+    print(f"{done.cases} cases imported{kept}, {len(done.absent)} have no recording; in {out}")
+    _complain([*done.notes, *done.unplaced, *done.doubtful, *done.problems, *loaded.problems])
+    if done.doubtful or done.problems or loaded.problems:
         raise typer.Exit(2)
 
 
@@ -421,6 +435,10 @@ def main() -> None:
         raise SystemExit(130) from None
     except BrokenPipeError:
         raise SystemExit(0) from None
-    except (FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        _complain([f"{error.filename}: {error.strerror}; give another path, or mend this one."])
+    except OSError as error:
+        if error.errno in DISK:
+            _complain([f"{error.filename}: {DISK[error.errno]}. What was finished is kept; the same command goes on."])
+            raise SystemExit(4) from None
+        what = error.filename or type(error).__name__
+        _complain([f"{what}: {error.strerror or error}; give another path, or mend this one."])
         raise SystemExit(2) from None

@@ -21,7 +21,7 @@ from workbench.construct.voices import Engine
 from workbench.errors import InputError
 from workbench.files import read_json, write_json
 
-ALIGNER_VERSION = 1  # raise when anything below changes a time: cached alignments carry it
+ALIGNER_VERSION = 2  # raise when anything below changes a time: cached alignments carry it
 
 MODEL_HZ = 16_000
 FRAME_S = 0.010
@@ -198,9 +198,8 @@ _LOCK = threading.Lock()  # the decoder holds one utterance at a time
 def _decoder():
     from pocketsphinx import Decoder
 
-    # cmn=batch: the result must not depend on what was aligned before. bestpath=False: rescoring the
-    # word lattice may end before the last word, the plain Viterbi path cannot. The beams are wide
-    # since the grammar is a single line of words and costs little.
+    # bestpath=False: rescoring the word lattice may end before the last word, the plain Viterbi path
+    # cannot. The beams are wide since the grammar is a single line of words and costs little.
     beams = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-80}
     return Decoder(lm=None, cmn="batch", bestpath=False, loglevel="FATAL", **beams)
 
@@ -213,6 +212,9 @@ def _segments(samples: np.ndarray, rate_hz: int, words: list[str], size: float) 
     decoder = _decoder()
     padded = np.pad(np.asarray(samples, np.float32), round(PAD_S * rate_hz))
     scaled = audio.resample(padded, round(rate_hz * size), MODEL_HZ)
+    # The front end tracks noise and means from utterance to utterance: without a fresh one, word times
+    # move by up to 60 ms with what was aligned before, and so with the number of workers.
+    decoder.reinit_feat()
     try:
         decoder.set_align_text(" ".join(words))
         decoder.start_utt()

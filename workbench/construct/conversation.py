@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from workbench.audio import write_pcm16
 from workbench.cases import AudioRef, Record, Segment
+from workbench.construct.alignment import ALIGNER_VERSION
 from workbench.construct.assemble import ASSEMBLY, assemble, unbuilt
 from workbench.construct.markup import parse
 from workbench.construct.speech import PROCESSING_VERSION, SpeechCache
@@ -70,7 +71,8 @@ def build_turn(job: TurnJob) -> BuiltTurn:
     InputError : naming the stream, the turn and the text that could not be spoken.
     """
     engine = _cache(job.engine).engine
-    key = content_key(job.script, job.voice, engine.name, engine.version(), PROCESSING_VERSION, ASSEMBLY)
+    versions = engine.version(), PROCESSING_VERSION, ASSEMBLY, ALIGNER_VERSION
+    key = content_key(job.script, job.voice, engine.name, *versions)
     entry = job.folder / INDEX / f"{job.name}.json"
     kept = _kept(entry, job.folder, key)
     if kept is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,7 @@ from workbench.datasets import describe
 from workbench.errors import InputError
 from workbench.files import read_json, write_atomically, write_json
 from workbench.judges.records import Judgement, JudgeRecord, Session
+from workbench.locks import writing
 
 LINES = "judgements.jsonl"
 RECORD = "judge.json"
@@ -56,17 +58,18 @@ class Log:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._stream = (folder / LINES).open("ab+")
-        _lock(self._stream, folder)
-        self._drop_broken_end()
-        self.latest = load_latest(folder)
+        with ExitStack() as stack:
+            stack.enter_context(writing(folder))
+            self._stream = stack.enter_context((folder / LINES).open("ab+"))
+            self._drop_broken_end()
+            self.latest = load_latest(folder)
+            self._held = stack.pop_all()
 
     def __enter__(self) -> Log:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._stream.close()
+        self._held.close()
 
     def append(self, judgement: Judgement) -> None:
         """Write one line and hand it to the system, so that a killed process loses nothing judged."""
@@ -80,18 +83,6 @@ class Log:
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             self._stream.truncate(whole)
-
-
-def _lock(stream, folder: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows: two judges at once append whole lines, so nothing breaks there either
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        stream.close()
-        raise InputError(f"another process is judging into {folder} at this moment; let it finish.") from None
 
 
 def write_record(folder: Path, record: JudgeRecord, session: Session | None = None) -> JudgeRecord:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from workbench import benchmarks
+from workbench.analysis.compare import built_apart
 from workbench.contract import Benchmark
 from workbench.errors import InputError
 from workbench.report import calibration, judged
@@ -75,6 +76,7 @@ def gather(folders: Sequence[Path]) -> Gathered:
         joined.append(cases)
         scores.append(score)
     warnings += _settings_differ(names, scores, runs)
+    warnings += built_apart({name: run.fingerprint for name, run in zip(names, runs, strict=True)})
     tables = {table: stack(frames) for table, frames in parts.items()}
     cases = stack(joined)
     verifier = next((column for column in (_verifier(benchmark), "verifier", "action") if column in cases), None)
@@ -137,7 +139,7 @@ def join(measurements: pd.DataFrame, verdicts: pd.DataFrame, run: Run) -> pd.Dat
 def _same_dataset(runs: Sequence[Run]) -> None:
     first = runs[0]
     for other in runs[1:]:
-        if other.meta.benchmark != first.meta.benchmark or other.fingerprint != first.fingerprint:
+        if other.meta.benchmark != first.meta.benchmark or other.content != first.content:
             raise InputError(
                 f"{first.folder} and {other.folder} are runs of different datasets ({_named(first)}, {_named(other)}), "
                 "and their figures cannot stand side by side; write a report for each."

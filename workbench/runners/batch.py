@@ -1,7 +1,8 @@
 """A run: every case of a dataset once, in parallel, resumable, each case whole or absent.
 
-Agents paced by their input run on a virtual clock in worker processes (or on Dask); agents that
-live in real time run as concurrent sessions on one event loop.
+Agents paced by their input run on a virtual clock in worker processes (or on Dask). Agents that live
+in real time run as concurrent sessions: our own adapters, which never block, on one event loop; a
+user's own code in a process a session, where it can hold up or end nobody but itself.
 """
 
 from __future__ import annotations
@@ -10,33 +11,37 @@ import asyncio
 import datetime as dt
 import gc
 import platform
-import shutil
 import time
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from workbench import datasets, episodes
-from workbench.agents.base import Traits
+from workbench import episodes
+from workbench.agents import door
+from workbench.agents.base import Agent, Traits
 from workbench.agents.registry import Factory
 from workbench.cases import Case
 from workbench.datasets import Dataset
-from workbench.episodes import Failure, Policy
+from workbench.episodes import EpisodeRecord, Failure, Policy
 from workbench.errors import InputError
-from workbench.parallel import cores, pmap
-from workbench.progress import meter
+from workbench.locks import writing
+from workbench.parallel import NotPortable, WorkerDied, cores, pmap
+from workbench.progress import Meter, meter
 from workbench.runners.clocks import CLOCKS
-from workbench.runners.episode import Result, run_episode
-from workbench.runs import META, RunMeta, load_run, save_meta
+from workbench.runners.episode import Result, run_episode, without_recording
+from workbench.runs import Run, RunMeta, begin
 from workbench.version import VERSION
 
 WALL_CONCURRENCY = 4
 ATTEMPTS = 3
+KILLED = "killed"
+KILLS_MAX = 2
+"""A case that ended the process running it so often is left alone."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,10 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What a run came to: cases recorded now, kept from before, failed (kind -> count, and the words of one)."""
+    """What a run came to: cases recorded now, kept from before, failed (kind -> count, and the words of one).
+
+    stalls : who made frames leave late -> in how many cases ('' where it was the machine).
+    """
 
     recorded: int = 0
     kept: int = 0
@@ -64,6 +72,7 @@ class Outcome:
     audio_s: float = 0.0
     wall_s: float = 0.0
     problems: list[str] = field(default_factory=list)
+    stalls: Counter = field(default_factory=Counter)
 
 
 def run(plan: Plan) -> Outcome:
@@ -74,38 +83,55 @@ def run(plan: Plan) -> Outcome:
     InputError : clock and agent do not fit, the dataset has no audio, or `out` holds another run.
     KeyboardInterrupt : after which the same call goes on where it stopped.
     """
-    traits = _traits(plan.factory)
+    agent, traits = _first(plan.factory)
     clock = plan.clock or ("virtual" if traits.pacing == "input" else "wall")
     if clock not in CLOCKS:
         raise InputError(f"There is no clock {clock!r}; clocks are {', '.join(CLOCKS)}.")
     if clock == "virtual" and traits.pacing == "wall":
         raise InputError(f"The agent {traits.name!r} lives in real time; run it with --clock wall.")
-    prepare(plan, traits, clock)
-    todo, kept = _remaining(plan)
-    outcome = Outcome(kept=kept)
-    began = time.monotonic()
-    if clock == "virtual":
-        _run_virtual(plan, todo, outcome)
-    else:
-        _await(_run_wall(plan, todo, outcome))
-    outcome.wall_s = time.monotonic() - began
+    if plan.dask and clock == "wall":
+        raise InputError("Real time cannot be run on Dask; leave --dask out, or use an agent paced by its input.")
+    with writing(plan.out):
+        made, outcome = prepare(plan, traits, clock), Outcome()
+        jobs = [
+            _Job(case, plan.dataset, plan.factory, plan.out / "episodes", plan.policy, clock, traits, kills)
+            for case, kills in _remaining(plan, made, outcome)
+        ]
+        began = time.monotonic()
+        with meter("running", len(jobs)) as progress:
+            if clock == "wall" and _is_ours(agent):
+                _await(_run_sessions(jobs, plan, outcome, progress))
+            else:
+                _run_apart(jobs, plan, outcome, progress, isolate=not _is_ours(agent))
+        outcome.wall_s = time.monotonic() - began
     return outcome
 
 
-def _traits(factory: Factory) -> Traits:
+def _first(make: Factory) -> tuple[Agent, Traits]:
+    """An agent, to be looked at and not run: what is wrong with all of them is said before the run."""
     try:
-        made = factory()
-        traits = made.traits
+        agent = make()
+        traits = door.traits(agent.traits)
+        calls = ("open", "send", "close")
+        lacking = [f"it has no `{name}`" for name in calls if not callable(getattr(agent, name, None))]
     except InputError:
         raise
-    except Exception as error:  # a user's own class may do anything
+    except door.Refused as error:
+        raise InputError(f"{error}.") from None
+    except (Exception, SystemExit) as error:  # a user's own class may do anything
+        lacking = [door.words(error)]
+    if lacking:
         raise InputError(
-            f"The agent cannot be made: {type(error).__name__}: {error}. It must be a class with `traits`, `open`, "
-            "`send` and `close` (docs/agents.md)."
-        ) from None
-    if not isinstance(traits, Traits):
-        raise InputError(f"The agent's `traits` must be workbench.agents.base.Traits, found {traits!r:.80}.")
-    return traits
+            f"The agent cannot be made: {lacking[0]}. It must be a class with `traits`, `open`, `send` and `close` "
+            "(docs/agents.md)."
+        )
+    return agent, traits
+
+
+def _is_ours(agent: Agent) -> bool:
+    """Whether the agent runs only code of this package that neither blocks nor can end the process."""
+    module = type(agent).__module__
+    return module.startswith("workbench.agents.") and not module.endswith((".moshi_local", ".turn_based"))
 
 
 def _await(work: Coroutine[Any, Any, Result | None]) -> Result | None:
@@ -118,12 +144,12 @@ def _await(work: Coroutine[Any, Any, Result | None]) -> Result | None:
         return apart.submit(asyncio.run, work).result()
 
 
-def prepare(plan: Plan, traits: Traits, clock: str) -> None:
+def prepare(plan: Plan, traits: Traits, clock: str) -> Run:
     """Create the run folder, or check that the one there is this very run, to be resumed."""
     header = plan.dataset.header
     meta = RunMeta(
         benchmark=header.benchmark,
-        dataset=header.model_dump(include={"version", "author", "speech", "cases", "fingerprint"}),
+        dataset=header.brief(),
         agent={
             "name": traits.name,
             "version": traits.version,
@@ -139,48 +165,24 @@ def prepare(plan: Plan, traits: Traits, clock: str) -> None:
         platform={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()},
         started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     )
-    folder = plan.out
-    if (folder / META).exists():
-        there = load_run(folder).meta
-        for name, what in (("dataset", "dataset"), ("agent", "agent"), ("clock", "clock"), ("policy", "policy")):
-            old, new = getattr(there, name), getattr(meta, name)
-            if old != new:
-                raise InputError(
-                    f"{folder} holds a run with another {what} ({_brief(old, new)}); give another --out, "
-                    "or remove that folder."
-                )
-    elif folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty and is not a run; give a new or empty folder as --out.")
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(plan.dataset.folder / datasets.CASES, folder / datasets.CASES)
-        save_meta(folder, meta)
-    (folder / "episodes").mkdir(exist_ok=True)
-    for leftover in (folder / "episodes").glob(".part-*"):
-        leftover.unlink(missing_ok=True)
+    return begin(plan.out, meta, plan.dataset)
 
 
-def _brief(old: object, new: object) -> str:
-    if isinstance(old, dict) and isinstance(new, dict):
-        differing = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-        return "; ".join(f"{key}: {old.get(key)!r} there, {new.get(key)!r} now" for key in differing[:2])
-    return f"{old!r} there, {new!r} now"
-
-
-def _remaining(plan: Plan) -> tuple[list[Case], int]:
-    todo, kept = [], 0
+def _remaining(plan: Plan, run: Run, outcome: Outcome) -> Iterator[tuple[Case, int]]:
+    """The cases still to be run, each with how often it has ended its process; the others are counted as kept."""
     for case in plan.dataset.cases:
-        path = episodes.record_path(plan.out / "episodes", case.id)
-        try:
-            record = episodes.load_record(path) if path.exists() else None
-            status = record.status if record and episodes.audio_is_whole(plan.out / "episodes", record) else None
-        except InputError:
-            status = None
-        if status == "complete" or (status == "error" and plan.keep_errors):
-            kept += 1
+        record = run.kept(case.id)
+        status = None if record is None else record.status
+        kills = record.error.times if record and record.error and record.error.kind == KILLED else 0
+        if kills >= KILLS_MAX:
+            outcome.kept += 1
+            outcome.failed[KILLED] += 1
+            path = episodes.record_path(plan.out / "episodes", case.id)
+            outcome.words[KILLED] = f"{record.error.message}; it is left alone: remove {path} to try it again"
+        elif status == "complete" or (status == "error" and plan.keep_errors):
+            outcome.kept += 1
         else:
-            todo.append(case)
-    return todo, kept
+            yield case, kills
 
 
 @dataclass(frozen=True)
@@ -190,9 +192,20 @@ class _Job:
     factory: Factory
     folder: Path
     policy: Policy
+    clock: str
+    traits: Traits
+    kills: int = 0
+
+    def failed(self, error: BaseException) -> EpisodeRecord:
+        """The record of this case when running it came to nothing."""
+        died = isinstance(error, WorkerDied)
+        times = self.kills + 1
+        message = f"case {self.case.id}: {error}" + (f", {times} times" if times > 1 else "") if died else ""
+        failure = Failure(kind=KILLED if died else "failed", message=message or door.words(error), times=times)
+        return without_recording(self.case, failure, self.clock, self.policy, self.traits)
 
 
-async def _attempts(job: _Job, clips: dict, make_clock) -> Result:
+async def _attempts(job: _Job, clips: dict) -> Result:
     """Try a case again, with growing random pauses, while the agent says that may help."""
     retrying = AsyncRetrying(
         stop=stop_after_attempt(ATTEMPTS),
@@ -200,63 +213,78 @@ async def _attempts(job: _Job, clips: dict, make_clock) -> Result:
         retry=retry_if_result(lambda result: result.retry),
         retry_error_callback=lambda state: state.outcome.result(),
     )
-    return await retrying(run_episode, job.case, clips, job.factory, make_clock, job.policy)
+    return await retrying(run_episode, job.case, clips, job.factory, CLOCKS[job.clock], job.policy)
 
 
-def _virtual_case(job: _Job) -> tuple[Failure | None, float]:
-    clips = job.dataset.clips(job.case)
-    result = _await(_attempts(job, clips, CLOCKS["virtual"]))
-    episodes.save(job.folder, result.record, result.stereo, result.delivered)
-    return result.record.error, result.record.duration_s
-
-
-def _count(outcome: Outcome, failed: Failure | None, audio_s: float) -> str:
+def _count(outcome: Outcome, record: EpisodeRecord) -> str:
     outcome.recorded += 1
-    outcome.audio_s += audio_s
-    if failed:
-        outcome.failed[failed.kind] += 1
-        outcome.words.setdefault(failed.kind, failed.message)
+    outcome.audio_s += record.duration_s
+    outcome.stalls.update({stall.by for stall in record.sends.stalls})
+    if record.error:
+        outcome.failed[record.error.kind] += 1
+        outcome.words.setdefault(record.error.kind, record.error.message)
     return f"{outcome.failed.total()} errors" if outcome.failed else ""
 
 
-def _run_virtual(plan: Plan, todo: list[Case], outcome: Outcome) -> None:
+def _fault(outcome: Outcome, job: _Job, error: Exception) -> str:
+    """What is done about a case that came to nothing: it is recorded as that, and the others go on."""
+    if isinstance(error, OSError):
+        raise error  # a full or read-only disk is no case's own
+    if isinstance(error, InputError) and not isinstance(error, WorkerDied | NotPortable):
+        outcome.problems.append(f"case {job.case.id}: {error}")
+        return ""
+    record = job.failed(error)
+    episodes.save(job.folder, record, None)
+    return _count(outcome, record)
+
+
+def _one_case(job: _Job) -> EpisodeRecord:
+    """Run and save one case; returns its record, less what is long."""
+    clips = job.dataset.clips(job.case)
+    result = _await(_attempts(job, clips))
+    episodes.save(job.folder, result.record, result.stereo, result.delivered)
+    return result.record.model_copy(update={"transcript": None, "deliveries": (), "events": ()})
+
+
+def _run_apart(jobs: list[_Job], plan: Plan, outcome: Outcome, progress: Meter, isolate: bool) -> None:
+    """Each case in a worker process; what cannot be sent to one is run here."""
     # Workers get the dataset without its cases: each job carries the one it needs.
     bare = Dataset(plan.dataset.folder, plan.dataset.header, ())
-    jobs = [_Job(case, bare, plan.factory, plan.out / "episodes", plan.policy) for case in todo]
-    with meter("running", len(jobs)) as progress:
-        workers = plan.concurrency or cores()
-        for job, done, error in pmap(_virtual_case, jobs, workers=workers, dask=plan.dask):
-            if error is None:
-                progress.step(_count(outcome, *done))
-            elif isinstance(error, InputError):
-                outcome.problems.append(f"case {job.case.id}: {error}")
-                progress.step()
-            else:
-                raise error
+    workers = plan.concurrency or (cores() if not jobs or jobs[0].clock == "virtual" else WALL_CONCURRENCY)
+    bare_jobs = [replace(job, dataset=bare) for job in jobs]
+    here = []
+    for job, record, error in pmap(_one_case, bare_jobs, workers=workers, dask=plan.dask, isolate=isolate):
+        if isinstance(error, NotPortable):
+            here.append(job)
+        else:
+            progress.step(_count(outcome, record) if error is None else _fault(outcome, job, error))
+    if here:
+        _await(_run_sessions(here, plan, outcome, progress))
 
 
-async def _run_wall(plan: Plan, todo: list[Case], outcome: Outcome) -> None:
+async def _run_sessions(jobs: list[_Job], plan: Plan, outcome: Outcome, progress: Meter) -> None:
+    """The cases as concurrent sessions on this loop (one at a time on a virtual clock, which never waits)."""
     # A collection that walks every case and module takes tens of milliseconds, which sessions would
     # feel: what lives as long as the run is taken out of its way.
     gc.collect()
     gc.freeze()
     slots = asyncio.Semaphore(plan.concurrency or WALL_CONCURRENCY)
 
-    async def one(case: Case, progress) -> None:
+    async def one(job: _Job) -> None:
         async with slots:
-            job = _Job(case, plan.dataset, plan.factory, plan.out / "episodes", plan.policy)
             try:
                 # Files are read and written in threads: the pacing of other sessions must not wait.
-                clips = await asyncio.to_thread(plan.dataset.clips, case)
-            except InputError as error:
-                outcome.problems.append(f"case {case.id}: {error}")
-                progress.step()
-                return
-            result = await _attempts(job, clips, CLOCKS["wall"])
-            await asyncio.to_thread(episodes.save, job.folder, result.record, result.stereo, result.delivered)
-            progress.step(_count(outcome, result.record.error, result.record.duration_s))
+                clips = await asyncio.to_thread(job.dataset.clips, job.case)
+                result = await _attempts(job, clips)
+                await asyncio.to_thread(episodes.save, job.folder, result.record, result.stereo, result.delivered)
+                note = _count(outcome, result.record)
+            except Exception as error:
+                note = _fault(outcome, job, error)
+            progress.step(note)
 
-    with meter("running", len(todo)) as progress:
+    try:
         async with asyncio.TaskGroup() as group:
-            for case in todo:
-                group.create_task(one(case, progress))
+            for job in jobs:
+                group.create_task(one(job))
+    except ExceptionGroup as faults:
+        raise faults.exceptions[0] from None

@@ -3,6 +3,8 @@
 Every 20 ms one frame of user audio leaves, silence included, when its last sample would have been
 captured. Cues start on that grid by their own rules; what the agent does never changes the user's
 samples, only, where a rule says so, when a cue starts. Nothing the agent says is held back.
+
+An agent is foreign code: its faults, of whatever kind and wherever they arise, become the record's error.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.agents.base import FRAME_S, FRAME_SAMPLES, Agent, AgentError, Session
+from workbench.agents import door
+from workbench.agents.base import FRAME_S, FRAME_SAMPLES, Agent, AgentError, Session, Traits
 from workbench.cases import (
     RATE_HZ,
     AfterGap,
@@ -25,8 +28,9 @@ from workbench.cases import (
     Case,
     Cue,
 )
-from workbench.episodes import AgentInfo, EpisodeRecord, Failure, PlayedCue, Policy, Sends
+from workbench.episodes import LATE_S, AgentInfo, EpisodeRecord, Failure, PlayedCue, Policy, Sends, Stall
 from workbench.runners.clocks import Clock
+from workbench.runners.guard import Guard, Stuck
 from workbench.runners.recorder import Recorder
 from workbench.version import VERSION
 
@@ -34,6 +38,9 @@ _SILENCE = np.zeros(FRAME_SAMPLES, np.int16)
 _SLACK_S = 1e-9
 STUCK_S = 300.0
 """An agent that takes longer than this over one call (of real time, on either clock) is given up."""
+CLOSE_S = 10.0
+"""As much is given to closing a session; by then its recording is whole."""
+_LOOK_TICKS = 25
 
 BATCH_WAIT_S = 60.0
 """How long a turn-based agent may take to answer a whole turn."""
@@ -53,11 +60,15 @@ class Result:
 
 
 class _Episode:
-    def __init__(self, case: Case, clips: dict[str, np.ndarray], agent: Agent, clock: Clock, policy: Policy):
-        self.case, self.clips, self.agent, self.clock = case, clips, agent, clock
+    def __init__(
+        self, case: Case, clips: dict[str, np.ndarray], agent: Agent, traits: Traits, clock: Clock, policy: Policy
+    ):
+        self.case, self.clips, self.agent, self.traits, self.clock = case, clips, agent, traits, clock
+        self.guard = Guard(f"the agent {traits.name!r} in case {case.id}")
         # What an agent says before the first user frame is placed at the session's beginning.
         self.streaming = False
-        self.recorder = Recorder(lambda: clock.now() if self.streaming else 0.0, policy, agent.traits.placement)
+        self.recorder = Recorder(lambda: clock.now() if self.streaming else 0.0, policy, traits.placement)
+        self.stalls: list[Stall] = []
         self.tick = 0
         self.pending: list[Cue] = list(case.cues)
         self.playing: list[tuple[Cue, int]] = []
@@ -65,8 +76,7 @@ class _Episode:
         self.previous_end_s = 0.0
         self.onset_s: float | None = None
         self.finished_s: float | None = None
-        self.closing = False
-        self.tells_cues = hasattr(agent, "cue") and (agent.traits.privileged or agent.traits.turns == "batch")
+        self.tells_cues = (traits.privileged or traits.turns == "batch") and hasattr(agent, "cue")
 
     @property
     def now_s(self) -> float:
@@ -75,12 +85,21 @@ class _Episode:
     # The stream ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Stream until the ending is over.
+        """Open the agent and stream until the ending is over.
 
         Raises
         ------
-        AgentError : the agent reported a fault.
+        AgentError : the agent reported a fault. Whatever else the agent raises.
         """
+        self.clock.start()
+        session = Session(
+            case_id=self.case.id,
+            system_prompt=self.case.system_prompt,
+            played_samples=self.recorder.played_samples,
+            case=self.case if self.traits.privileged else None,
+        )
+        with self.guard:
+            await self.agent.open(session, self.recorder.receive)
         self.clock.start()
         self.streaming = True
         over_at_s = None
@@ -89,10 +108,23 @@ class _Episode:
             if not self.pending and not self.playing:
                 over_at_s = self._over_at_s()
                 if over_at_s is not None and self.now_s >= over_at_s - _SLACK_S:
-                    return
+                    await asyncio.sleep(0)  # tasks of the agent's own may not have had a turn on a virtual clock
+                    return self._check(last=True)
             await self._send(self._mix())
-            if self.recorder.fault is not None:
-                raise AgentError(self.recorder.fault.kind, self.recorder.fault.message, retry=self.recorder.fault.retry)
+            self._check()
+
+    async def close(self) -> None:
+        with self.guard:
+            await self.agent.close()
+
+    def _check(self, last: bool = False) -> None:
+        fault = self.recorder.fault
+        if fault is not None:
+            raise AgentError(fault.kind, fault.message, retry=fault.retry)
+        if last or self.tick % _LOOK_TICKS == 0:
+            unseen = self.guard.unseen(last)
+            if unseen is not None:
+                raise unseen
 
     async def _send(self, frame: np.ndarray) -> None:
         self.tick += 1
@@ -100,15 +132,41 @@ class _Episode:
         self.recorder.user.append(frame)
         if self.clock.kind == "wall":
             self.recorder.late_s.append(round(late_s, 5))
-        async with asyncio.timeout(STUCK_S):
-            await self.agent.send(frame)
+            if late_s > LATE_S:
+                self._stalled(late_s)
+        with self.guard:
+            await self.agent.send(frame.copy())  # its own: what it does to it is not recorded
         for cue, at in [entry for entry in self.playing if entry[1] >= self.clips[entry[0].id].size]:
             self.playing.remove((cue, at))
             # The cue's end is its last sample, not the end of the frame that carried it.
             self.previous_end_s = max(self.previous_end_s, self.played[cue.id].end_s)
             self.finished_s = None
-            if self.tells_cues:
-                await self.agent.cue(cue.id, "end")
+            await self._tell(cue, "end")
+
+    async def _tell(self, cue: Cue, phase: str) -> None:
+        if self.tells_cues:
+            with self.guard:
+                await self.agent.cue(cue.id, phase)
+
+    def _stalled(self, late_s: float) -> None:
+        """Note a late frame, as part of the stall before it where that goes on."""
+        due_s = self.tick * FRAME_S
+        not_own_s, by = self.guard.blame(late_s)
+        own = not_own_s <= LATE_S
+        now = Stall(
+            start_s=round(due_s, 3),
+            end_s=round(due_s + late_s, 3),
+            late_s=round(late_s, 3),
+            by=self.guard.who if own else by,
+            own=own,
+        )
+        if self.stalls and (last := self.stalls[-1]).own == own and due_s <= last.end_s + FRAME_S:
+            worst = max(last, now, key=lambda stall: stall.late_s)
+            self.stalls[-1] = last.model_copy(
+                update={"end_s": now.end_s, "late_s": worst.late_s, "by": last.by or now.by}
+            )
+        else:
+            self.stalls.append(now)
 
     def _mix(self) -> np.ndarray:
         if not self.playing:
@@ -140,8 +198,7 @@ class _Episode:
             end_s = self.now_s + self.clips[cue.id].size / RATE_HZ
             self.played[cue.id] = PlayedCue(id=cue.id, start_s=round(self.now_s, 3), end_s=round(end_s, 3))
             self.recorder.log("cue", cue=cue.id)
-            if self.tells_cues:
-                await self.agent.cue(cue.id, "start")
+            await self._tell(cue, "start")
 
     def _due(self, cue: Cue) -> tuple[float | None, str | None]:
         """When the cue is due (None: not known yet), or why it can never be played."""
@@ -159,15 +216,15 @@ class _Episode:
                     return self.onset_s + delay_s, None
                 return None, "no_model_onset" if waited_s >= max_wait_s else None
             case AtWord(word=word, delay_s=delay_s, max_wait_s=max_wait_s):
-                for piece in self.recorder.pieces:
-                    if piece.t_s >= self.previous_end_s and word.lower() in piece.text.lower():
-                        return piece.t_s + delay_s, None
+                played_s = self.recorder.word_after(word, self.previous_end_s, self.now_s)
+                if played_s is not None:
+                    return played_s + delay_s, None
                 return None, "word_not_heard" if waited_s >= max_wait_s else None
 
     def _after_turn(self, rule: AfterTurn) -> float | None:
-        if self.agent.traits.turns == "continuous" and rule.fixed_gap_s is not None:
+        if self.traits.turns == "continuous" and rule.fixed_gap_s is not None:
             return self.previous_end_s + rule.fixed_gap_s
-        longest_s = BATCH_WAIT_S if self.agent.traits.turns == "batch" else rule.max_wait_s
+        longest_s = BATCH_WAIT_S if self.traits.turns == "batch" else rule.max_wait_s
         finished_s = self._agent_finished(rule.quiet_s, longest_s, rule.give_up_s, rule.by_silence)
         return None if finished_s is None else finished_s + rule.settle_s
 
@@ -184,7 +241,7 @@ class _Episode:
         since_s = self.previous_end_s
         last_loud_s = self.recorder.last_loud_s(self.now_s)
         spoke = last_loud_s is not None and last_loud_s > since_s
-        if by_silence or self.agent.traits.turns == "continuous":
+        if by_silence or self.traits.turns == "continuous":
             done = spoke and self.now_s - last_loud_s >= quiet_s
         else:
             ended = self.recorder.last_turn_end_s >= since_s or (spoke and not self.recorder.turn_open)
@@ -198,7 +255,7 @@ class _Episode:
         return self.finished_s
 
     def _over_at_s(self) -> float | None:
-        ending, turns = self.case.ending, self.agent.traits.turns
+        ending, turns = self.case.ending, self.traits.turns
         if turns == "continuous" and ending.continuous_s is not None:
             return self.previous_end_s + ending.continuous_s
         waits_s = BATCH_WAIT_S if turns == "batch" else ending.tail_s + ending.max_wait_s
@@ -220,6 +277,32 @@ def place_windows(case: Case, played: dict[str, PlayedCue]) -> dict[str, tuple[f
     return placed
 
 
+def without_recording(
+    case: Case, failure: Failure, clock: str, policy: Policy, traits: Traits | None = None
+) -> EpisodeRecord:
+    """The record of a case that failed before, or without, anything that could be kept."""
+    traits = traits or Traits("unknown", "", "input")
+    return EpisodeRecord(
+        case=case.id,
+        benchmark=case.benchmark,
+        status="error",
+        error=failure,
+        agent=AgentInfo(
+            name=traits.name, version=traits.version, settings=traits.settings, privileged=traits.privileged
+        ),
+        clock=clock,
+        policy=policy,
+        placement=traits.placement,
+        system_prompt=case.system_prompt,
+        duration_s=0.0,
+        cues=tuple(PlayedCue(id=cue.id, reason="episode_ended") for cue in case.cues),
+        windows=place_windows(case, {}),
+        sends=Sends(frame_samples=FRAME_SAMPLES, frames=0),
+        workbench=VERSION,
+        started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    )
+
+
 async def run_episode(
     case: Case,
     clips: dict[str, np.ndarray],
@@ -233,40 +316,18 @@ async def run_episode(
     'error' and whatever was recorded by then; it never raises for one.
     """
     started = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    agent, clock = make_agent(), make_clock()
-    episode = _Episode(case, clips, agent, clock, policy)
-    recorder = episode.recorder
-    session = Session(
-        case_id=case.id,
-        system_prompt=case.system_prompt,
-        played_samples=recorder.played_samples,
-        case=case if agent.traits.privileged else None,
-    )
-    failure: Failure | None = None
-    retry = False
+    clock = make_clock()
     try:
-        clock.start()
-        async with asyncio.timeout(STUCK_S):
-            await agent.open(session, recorder.receive)
-        await episode.run()
-    except TimeoutError:
-        failure = Failure(kind="stuck", message=f"The agent took more than {STUCK_S:.0f} s over one call.")
-    except AgentError as error:
-        failure, retry = Failure(kind=error.kind, message=error.message), error.retry
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        raise
-    except Exception as error:  # an agent is foreign code: its faults are recorded, not raised
-        failure = Failure(kind="agent_exception", message=f"{type(error).__name__}: {error}")
-    finally:
-        try:
-            await agent.close()
-        except Exception as error:
-            recorder.log("close_failed", message=f"{type(error).__name__}: {error}")
-
+        agent = make_agent()
+        episode = _Episode(case, clips, agent, door.traits(agent.traits), clock, policy)
+    except (Exception, SystemExit) as error:
+        failure = Failure(kind="agent_not_made", message=f"The agent could not be made: {door.words(error)}")
+        return Result(without_recording(case, failure, clock.kind, policy), None, None)
+    failure, retry = await _perform(episode)
+    traits, recorder = episode.traits, episode.recorder
     stereo, delivered, cut = recorder.finish()
     for cue in case.cues:
         episode.played.setdefault(cue.id, PlayedCue(id=cue.id, reason="episode_ended"))
-    traits = agent.traits
     record = EpisodeRecord(
         case=case.id,
         benchmark=case.benchmark,
@@ -288,7 +349,12 @@ async def run_episode(
         windows=place_windows(case, episode.played),
         onset_s=None if episode.onset_s is None else round(episode.onset_s, 3),
         transcript=tuple(recorder.pieces) if traits.text else None,
-        sends=Sends(frame_samples=FRAME_SAMPLES, frames=len(recorder.user), late_s=tuple(recorder.late_s)),
+        sends=Sends(
+            frame_samples=FRAME_SAMPLES,
+            frames=len(recorder.user),
+            late_s=tuple(recorder.late_s),
+            stalls=tuple(episode.stalls),
+        ),
         deliveries=recorder.deliveries(),
         cut_samples=cut,
         delivered_audio=f"{case.id}.delivered.flac" if cut else None,
@@ -297,3 +363,26 @@ async def run_episode(
         started=started,
     )
     return Result(record, stereo if stereo.size else None, delivered if cut else None, retry)
+
+
+async def _perform(episode: _Episode) -> tuple[Failure | None, bool]:
+    """Run and close the session: what failed, if anything did, and whether another attempt may help."""
+    failure, retry = None, False
+    try:
+        await episode.guard.run(episode.run(), STUCK_S)
+    except Stuck:
+        failure = Failure(kind="stuck", message=f"The agent took more than {STUCK_S:g} s over one call.")
+    except AgentError as error:
+        failure = Failure(kind=door.words(error.kind), message=door.words(error.message))
+        retry = bool(error.retry)
+    except Exception as error:
+        failure = Failure(kind="agent_exception", message=door.words(error))
+    finally:
+        try:
+            await episode.guard.run(episode.close(), CLOSE_S)
+        except Stuck:
+            episode.recorder.log("close_failed", message=f"The agent took more than {CLOSE_S:g} s to close.")
+        except Exception as error:
+            episode.recorder.log("close_failed", message=door.words(error))
+        await episode.guard.clear()
+    return failure, retry

@@ -11,22 +11,28 @@ policy 'as_played': at an interruption, audio that was delivered but not yet pla
 heard it) and late chunks of that utterance are dropped. policy 'as_delivered': everything stays
 (the rule of the DuplexSpeechBench-IFEval appendix). The record counts the samples cut.
 
-Audio at another rate is resampled with its place in time kept: the few samples that the filter
-holds back never open a gap between two chunks that follow each other.
+Events may come at any time and from any thread; each is checked and copied before it is placed, and
+one that cannot be used becomes the session's fault. Audio at another rate is resampled with its place
+in time kept: the few samples that the filter holds back never open a gap between two chunks that
+follow each other.
 """
 
 from __future__ import annotations
 
 import math
+import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.agents import door
 from workbench.agents.base import FRAME_SAMPLES, AudioOut, Event, Fault, Interrupted, Note, Text, TurnEnd
 from workbench.audio import LOOK_AHEAD_S, StreamResampler, from_pcm16, to_pcm16
 from workbench.cases import RATE_HZ
 from workbench.episodes import Delivery, LogEvent, Piece, Policy
+from workbench.runners.heard import Heard, duration_s
 
 ONSET_DBFS = -45.0
 ONSET_S = 0.060
@@ -79,21 +85,44 @@ class Recorder:
         self._cut_items: set[str] = set()
         self._loud: list[list[int]] = []
         self._incoming: _Incoming | None = None
+        self._heard = Heard()
+        self._delivered: Counter[str] = Counter()
+        self._complete: set[str] = set()
+        self._lock = threading.RLock()
+        self._finished = False
 
     # What came back -----------------------------------------------------------------------------
 
     def receive(self, event: Event) -> None:
-        """Take one event from the agent, stamped with the clock's present time."""
-        t_s = self._now()
+        """Take one event from the agent, stamped with the clock's present time.
+
+        Never raises: an agent may emit from a task or thread of its own, where nobody would hear of it.
+        """
+        with self._lock:
+            if self._finished:
+                return
+            try:
+                self._take(self._now(), door.event(event))
+            except Exception as error:
+                reason = str(error) if isinstance(error, door.Refused) else door.words(error)
+                self.fault = self.fault or Fault("bad_event", reason)
+                self.log("fault", fault="bad_event", message=reason)
+
+    def _take(self, t_s: float, event: Event) -> None:
         match event:
-            case AudioOut() if not (isinstance(event.samples, np.ndarray) and event.samples.ndim == 1):
-                found = getattr(event.samples, "shape", type(event.samples).__name__)
-                self._refuse(f"AudioOut.samples must be an array of shape (samples,), found {found}")
             case AudioOut():
-                self._audio(t_s, event)
+                self.turn_open = True
+                if event.rate_hz != RATE_HZ:
+                    self._resample(t_s, event)
+                else:
+                    at_rate = event.samples if event.samples.dtype == np.int16 else to_pcm16(event.samples)
+                    self._place(t_s, event.item, at_rate)
             case Text(text, item):
                 if text and not (self.policy == "as_played" and item and item in self._cut_items):
                     self.pieces.append(Piece(t_s=round(t_s, 3), text=text, item=item))
+                    named = "" if set(self._delivered) == {""} else item
+                    self._heard.add(text, named, self._delivered[named])
+                    self._complete.discard("")
             case Interrupted(item):
                 cut = self._interrupt(round(t_s * RATE_HZ), item)
                 self.turn_open = False
@@ -101,6 +130,7 @@ class Recorder:
                 self.log("interrupted", item=item, cut_samples=cut)
             case TurnEnd(item):
                 self._flush_resampler(t_s)
+                self._complete |= {item} if item else set(self._delivered)
                 self.turn_open = False
                 self.last_turn_end_s = t_s
                 self.log("turn_end", item=item)
@@ -111,24 +141,9 @@ class Recorder:
             case Fault(kind=kind, message=message):
                 self.fault = self.fault or event
                 self.log("fault", fault=kind, message=message)
-            case _:
-                self._refuse(f"an agent emits AudioOut, Text, Interrupted, TurnEnd, Note or Fault, not {event!r:.80}")
 
-    def _refuse(self, reason: str) -> None:
-        # Kept, not raised: an agent may emit from a task of its own, where nobody would hear of it.
-        self.fault = self.fault or Fault("bad_event", reason)
-        self.log("fault", fault="bad_event", message=reason)
-
-    def log(self, kind: str, **data: object) -> None:
+    def log(self, kind: str, /, **data: object) -> None:
         self.events.append(LogEvent(t_s=round(self._now(), 3), kind=kind, data=data))
-
-    def _audio(self, t_s: float, event: AudioOut) -> None:
-        self.turn_open = True
-        samples = event.samples
-        if event.rate_hz != RATE_HZ:
-            self._resample(t_s, event)
-        else:
-            self._place(t_s, event.item, samples if samples.dtype == np.int16 else to_pcm16(samples))
 
     def _resample(self, t_s: float, event: AudioOut) -> None:
         samples = from_pcm16(event.samples) if event.samples.dtype == np.int16 else event.samples
@@ -157,6 +172,11 @@ class Recorder:
     def _place(self, t_s: float, item: str, samples: np.ndarray, arrival: int | None = None) -> None:
         if samples.size == 0:
             return
+        if self._chunks and self._chunks[-1].item != item:
+            self._complete.add(self._chunks[-1].item)
+        self._complete -= {item, ""}
+        for name in {item, ""}:
+            self._delivered[name] += samples.size
         if self.policy == "as_played" and item and item in self._cut_items:
             self._chunks.append(_Chunk(t_s, item, samples, None, 0))
             return
@@ -197,12 +217,13 @@ class Recorder:
 
     def played_samples(self, item: str) -> int:
         """Samples of utterance `item` that have been heard by now ('' for all)."""
-        now = round(self._now() * RATE_HZ)
-        return sum(
-            max(0, min(chunk.end, now) - chunk.placed)
-            for chunk in self._chunks
-            if chunk.placed is not None and (not item or chunk.item == item)
-        )
+        with self._lock:
+            now = round(self._now() * RATE_HZ)
+            return sum(
+                max(0, min(chunk.end, now) - chunk.placed)
+                for chunk in self._chunks
+                if chunk.placed is not None and (not item or chunk.item == item)
+            )
 
     def drained(self, now_s: float) -> bool:
         """Whether everything placed so far has been played by `now_s`."""
@@ -215,7 +236,7 @@ class Recorder:
         bridged). Speech already under way counts from `time_s`. Looks no further than `now_s`.
         """
         floor, now = round(time_s * RATE_HZ), round(now_s * RATE_HZ)
-        for start, end in self._loud:
+        for start, end in list(self._loud):
             start = max(start, floor)
             if min(end, now) - start >= ONSET_S * RATE_HZ:
                 return start / RATE_HZ
@@ -224,10 +245,40 @@ class Recorder:
     def last_loud_s(self, now_s: float) -> float | None:
         """End of the last audible agent block played by `now_s`; None when there was none."""
         now = round(now_s * RATE_HZ)
-        for start, end in reversed(self._loud):
+        for start, end in list(self._loud)[::-1]:
             if start < now:
                 return min(end, now) / RATE_HZ
         return None
+
+    def word_after(self, word: str, time_s: float, now_s: float) -> float | None:
+        """When the first `word` of the transcript that is played at or after `time_s` begins; None while not known.
+
+        A word at the very end of what has come is waited for until it cannot be part of a longer one.
+        """
+        with self._lock:
+            for item, index, begin, end in self._heard.places(word):
+                named = "" if set(self._delivered) == {""} else item
+                complete = named in self._complete
+                sample = self._heard.sample(index, begin, self._delivered[named], complete)
+                played_s = self._played_at_s(named, sample, complete)
+                if played_s is None or played_s < time_s:
+                    continue
+                if complete or not self._heard.is_open(index, end) or now_s >= played_s + duration_s(word):
+                    return played_s
+        return None
+
+    def _played_at_s(self, item: str, sample: float, complete: bool) -> float | None:
+        """When a sample of an utterance ('' for all) is played; None when it has not come or was cut."""
+        before, end_s = 0, None
+        for chunk in self._chunks:
+            if item and chunk.item != item:
+                continue
+            at = sample - before
+            before += chunk.samples.size
+            if at < chunk.samples.size:
+                return None if at >= chunk.played else (chunk.placed + at) / RATE_HZ
+            end_s = None if chunk.placed is None else chunk.end / RATE_HZ
+        return end_s if complete else None
 
     def _mark_loud(self, start: int, samples: np.ndarray) -> None:
         blocks = max(1, samples.size // _BLOCK)
@@ -249,7 +300,9 @@ class Recorder:
         stereo : int16 (samples, 2); delivered : int16 (samples,), every delivered sample in order;
         cut : samples delivered that do not stand on the agent channel.
         """
-        self._flush_resampler(self._now())
+        with self._lock:
+            self._flush_resampler(self._now())
+            self._finished = True
         user = np.concatenate(self.user) if self.user else np.zeros(0, np.int16)
         # The last frame's answer begins where the user's side ends: one frame of room for it. Under
         # 'as_delivered' everything is kept, however long it would have gone on playing.

@@ -153,7 +153,7 @@ def test_sweep_and_comparison_carry_several_rows_a_case():
     two = pd.concat([block("fresh_onset", "T", 20, 10), block("silence", "N2", 20, 20)], ignore_index=True)
     swept = sweep(BENCHMARK, {"one": one, "two": two}, {"onset_within_s": (0.5, 5.0)})
     assert swept.scores["fresh_onset"].tolist() == [[0.0, 0.0], [0.75, 0.5]]
-    facts = {"fingerprint": "f", "scorer": "1", "thresholds": {}, "vad": {}}
+    facts = {"content": "c", "fingerprint": "f", "scorer": "1", "thresholds": {}, "vad": {}}
     both = compare(
         {name: (f, BENCHMARK.verdicts(f, BENCHMARK.defaults), facts) for name, f in (("one", one), ("two", two))}
     )

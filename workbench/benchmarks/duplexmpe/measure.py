@@ -14,7 +14,7 @@ from workbench.benchmarks.duplexmpe.authored import ATTRIBUTES
 from workbench.benchmarks.duplexmpe.cases import PREAMBLE
 from workbench.benchmarks.duplexmpe.streams import FLOATS, MERGE_GAP_S, OF_LABEL, TRUTHS, Stream, measure_streams
 from workbench.cases import Case
-from workbench.episodes import EpisodeRecord
+from workbench.episodes import EpisodeRecord, unusable
 
 METRICS = ("fresh_onset", "silence", "yield", "fresh_onset_permissive", "response_presence", "window_response")
 CAPABILITIES = METRICS[:3]
@@ -62,7 +62,8 @@ def measure(
     out = []
     for index, cue in enumerate(turns):
         if index in rows:
-            out += rows[index]
+            late = unusable(record, played[cue.id].start_s, max(row["w1_s"] for row in rows[index]))
+            out += _empty(case, index, cue.label, late) if late else rows[index]
         else:
             reason = played[cue.id].reason if cue.id in played else None
             out += _empty(case, index, cue.label, reason or "not_played")

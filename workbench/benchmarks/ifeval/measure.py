@@ -37,7 +37,7 @@ from workbench.benchmarks.ifeval.authored import ACTIONS
 from workbench.benchmarks.ifeval.cases import TURN2, WINDOW, expectation, tokens
 from workbench.brought import Interval, Seconds, Segments, given, name_of
 from workbench.cases import Case, Record
-from workbench.episodes import EpisodeRecord
+from workbench.episodes import EpisodeRecord, unusable
 
 MERGE_GAP_S = 0.3
 FIRST_WORDS = 8
@@ -173,12 +173,13 @@ def unmeasured(case: Case, reason: str) -> list[dict[str, Any]]:
 
 def unmeasurable(record: EpisodeRecord, action: str) -> str | None:
     """Why the case cannot be measured, as a short code; None when it can."""
-    if record.status == "error":
-        return f"error: {record.error.kind}"
+    window = record.windows.get(WINDOW)
+    reason = unusable(record, end_s=window[1] if window else math.inf)
+    if reason is not None:
+        return reason
     cue = record.cue(TURN2)
     if cue is None or cue.start_s is None:
         return cue.reason if cue is not None and cue.reason else "turn2_not_played"
-    window = record.windows.get(WINDOW)
     if window is None:
         return "no_window"
     if action != "READBACK" and record.duration_s <= window[0]:
