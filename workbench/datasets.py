@@ -152,9 +152,14 @@ def scan_cases(path: Path, kind: type[BaseModel] = Case) -> Iterator[tuple[Any, 
             yield None, start, len(line), f"{path}, line {number}: {describe(error)}."
             continue
         if case.id in seen:
-            yield None, start, len(line), (
-                f"{path}, line {number}: the case id {case.id!r} stands already in line {seen[case.id]}; "
-                "give one of them another id."
+            yield (
+                None,
+                start,
+                len(line),
+                (
+                    f"{path}, line {number}: the case id {case.id!r} stands already in line {seen[case.id]}; "
+                    "give one of them another id."
+                ),
             )
             continue
         seen[case.id] = number

@@ -88,6 +88,11 @@ class Run:
         """The identity of the dataset's content, by which runs are compared (see `datasets.Header`)."""
         return content_of(self.cases.values(), self.meta.dataset)
 
+    def facts(self, score: Mapping[str, Any]) -> dict[str, Any]:
+        """What must be alike for verdicts of runs to be compared (see `analysis.compare`). score : score.json."""
+        found = {name: score.get(name) for name in ("scorer", "thresholds", "vad")}
+        return found | {"content": self.content, "fingerprint": self.fingerprint}
+
     @property
     def benchmark(self) -> Benchmark:
         """What this run's benchmark declares."""
@@ -225,7 +230,9 @@ def read_folder(folder: Path, kind: type = CaseHead) -> Contents:
         out.problems.append(f"{folder / CASES} does not exist, so the run has no cases.")
     ending = episodes.record_path(Path(), "").name
     try:
-        found = {path.name.removesuffix(ending) for path in (folder / "episodes").iterdir() if path.name.endswith(ending)}
+        found = {
+            path.name.removesuffix(ending) for path in (folder / "episodes").iterdir() if path.name.endswith(ending)
+        }
         out.recorded = found & set(out.cases)
     except OSError:
         pass  # nothing is recorded yet

@@ -5,12 +5,18 @@ Each is a small script in browser/ that loads nothing from outside; Python sees 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import panel as pn
 import param
 from panel.custom import JSComponent
 
-from workbench.app.look import css
+from workbench.app.look import TEXT_CSS, css
+from workbench.contract import Column
+from workbench.pictures.texts import nothing, number, plain
 
 _HERE = Path(__file__).parent / "browser"
 _CONTROLS = css("controls")
@@ -111,6 +117,27 @@ class RowsTable(JSComponent):
     _esm = _HERE / "rows_table.js"
     _stylesheets = [_CONTROLS, css("rows_table")]
 
+    def fill(
+        self, total: int, columns: Sequence[Sequence[str]], rows: Callable[[slice], list], selected: int = -1
+    ) -> None:
+        """Show the page that is open. rows : the cells, as text, of these places among all rows."""
+        page = min(self.page, max(0, math.ceil(total / self.size) - 1))
+        part = slice(page * self.size, min((page + 1) * self.size, total))
+        with pn.io.hold():
+            self.param.update(columns=list(map(list, columns)), rows=rows(part), page=page, total=total,
+                              selected=selected, stamp=self.stamp + 1)  # fmt: skip
+
+    def see(self, place: int) -> None:
+        """Choose a row, on its page; -1 for none."""
+        if place >= 0 and place // self.size != self.page:
+            self.page = place // self.size
+        else:
+            self.selected = place
+
+    def turn(self, by: int) -> None:
+        """Pages on or back."""
+        self.page = min(max(self.page + by, 0), max(0, math.ceil(self.total / self.size) - 1))
+
     def _handle_msg(self, data: dict) -> None:
         place = data.get("open") if isinstance(data, dict) else None
         if isinstance(place, int) and 0 <= place < self.total:
@@ -126,3 +153,22 @@ class Facets(JSComponent):
 
     _esm = _HERE / "facets.js"
     _stylesheets = [_CONTROLS, css("facets")]
+
+
+def text_pane(below: int = 6, **more: Any) -> pn.pane.HTML:
+    """A pane of escaped HTML. below : margin in pixels."""
+    return pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, below, 0), stylesheets=[TEXT_CSS], **more)
+
+
+def cell(value: object) -> str:
+    """A value in a table."""
+    return "" if nothing(value) else plain(number(value), 300)
+
+
+_KINDS = {"number": "number", "seconds": "number", "text": "long"}
+
+
+def head(column: Column) -> list[str]:
+    """A column as `RowsTable` takes it."""
+    kind = "word" if column.name in ("verdict", "strict") else _KINDS.get(column.kind, "")
+    return [column.name, f"{column.heading}, {column.unit}" if column.unit else column.heading, kind]

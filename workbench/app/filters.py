@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,35 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    @cached_property
+    def shown(self) -> dict[str, Column]:
+        """The columns of the table of cases; those in which nothing stands are left out, but for the first two."""
+        always = ("run", "case", "verdict")
+        return {
+            name: column for name, column in self.columns.items()
+            if column.table and name in self.frame and (name in always or _says_something(self.frame[name]))
+        }  # fmt: skip
+
+    @property
+    def splits(self) -> list[str]:
+        """What pass rates may be split by."""
+        return [name for name, column in self.columns.items() if column.split and any(self.values(name))]
+
+    @property
+    def ranges(self) -> list[str]:
+        """The columns of numbers that rows are filtered by from the least to the greatest."""
+        return [
+            name for name, column in self.columns.items()
+            if column.filter and name in self.frame and name not in self.facets and self.frame[name].dtype.kind == "f"
+        ]  # fmt: skip
+
+    def long_names(self, name: str) -> dict[str, str]:
+        """Value -> long name, of a column that has such."""
+        other = self.columns[name].names
+        if other is None or other not in self.frame:
+            return {}
+        return dict(zip(_words(self.frame[name]), _words(self.frame[other]), strict=True))
 
     def values(self, facet: str) -> list[str]:
         return self._codes[facet][1] if facet in self._codes else []
@@ -112,6 +142,10 @@ class Table:
         return out
 
 
+def _says_something(column: pd.Series) -> bool:
+    return bool(column.notna().any() if column.dtype.kind == "f" else _words(column).ne("").any())
+
+
 def _words(column: pd.Series) -> pd.Series:
     """A column as text; nothing where a run has no such tag."""
     return column.astype(str).where(column.notna(), "").astype(str)
@@ -141,6 +175,8 @@ def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
     out["passed"], out["measured"] = (each.sum(axis=0).astype(int) for each in (sums.numerators, sums.denominators))
     out["rows"] = np.bincount(codes, minlength=len(out))
     out["rate"] = out["passed"] / out["measured"].where(out["measured"] > 0)
-    intervals = [each.interval or (None, None) for each in cluster_bootstrap_sums(sums.numerators, sums.denominators).columns]
+    intervals = [
+        each.interval or (None, None) for each in cluster_bootstrap_sums(sums.numerators, sums.denominators).columns
+    ]
     out["low"], out["high"] = zip(*intervals, strict=True) if intervals else ((), ())
     return out

@@ -17,6 +17,7 @@ from panel.viewable import Viewer
 from workbench.app import annotation_files, links
 from workbench.app.export import case_page, export_bundle, page_name
 from workbench.app.look import TEXT_CSS, WIDGET_CSS, css
+from workbench.app.run_rows import benchmark_of
 from workbench.app.store import Key, key_of
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError
@@ -175,7 +176,9 @@ class ShareView(Viewer):
         run = self.workspace.store.runs[self.run.value]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "annotations.csv"
-            annotation_files.write_table(path, annotation_files.table(run.name, run.folder, run.benchmark))
+            annotation_files.write_table(
+                path, annotation_files.table(run.name, run.folder, benchmark_of(run.benchmark))
+            )
             return io.BytesIO(path.read_bytes())
 
     def _run_zip(self) -> io.BytesIO:

@@ -33,8 +33,8 @@ _LOOK_AGAIN_S = 2.0
 """Sessions share one look at the disk in this time."""
 
 
-def key_of(row: pd.Series) -> Key:
-    return tuple(row[name] for name in KEY)
+def key_of(row: pd.Series, names: Iterable[str] = KEY) -> Key:
+    return tuple(row[name] for name in names)
 
 
 def whole_key(key: Iterable[str]) -> Key:

@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pandas as pd
+
 _LONGEST = 20_000
 
 
@@ -61,7 +63,7 @@ def pairs(entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> str:
 def nothing(value: Any) -> bool:
     if value is None or (isinstance(value, str) and not value):
         return True
-    return isinstance(value, float) and math.isnan(value)
+    return value is pd.NA or (isinstance(value, float) and math.isnan(value))
 
 
 def number(value: Any) -> Any:
