@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-from workbench.analysis.statistics import cluster_bootstrap_sums, resample_counts, slice_sums
+from workbench.statistics import cluster_bootstrap_sums, resample_counts, slice_sums
 
 GOAL_RATIO = 5.0
 GOAL_SECONDS = 5.0

@@ -30,11 +30,11 @@
 import os
 
 import pandas as pd
+from workbench.benchmarks.ifeval.pictures import role_labels
+from workbench.pictures.listen import listen
 
 from workbench import pictures, practice
-from workbench.benchmarks.ifeval.pictures import role_labels
 from workbench.pictures import notebook
-from workbench.pictures.listen import listen
 
 pd.set_option("display.max_colwidth", None)
 notebook.start()
@@ -137,9 +137,8 @@ runs["eager"].tables()["floor"]
 # %% [markdown]
 # ## Scores with their uncertainty
 #
-# IAS is the share of measured cases that pass. Its interval comes from drawing whole conversations again and again,
-# since the levels of one conversation share their audio and are no independent evidence. Where all conversations
-# agree, drawing shows no spread; the interval is then Wilson's over conversations, and the table says so.
+# IAS is the share of measured cases that pass. Its interval goes by whole conversations, since the
+# levels of one conversation share their audio and are no independent evidence. Where they are few, the table says so.
 
 # %%
 by_role = pd.concat([run.tables()["ias_by_role"].assign(run=name) for name, run in runs.items()])

@@ -121,7 +121,7 @@ sensitivity[shown]
 # ## Stable is not the same as certain
 #
 # All of the above moves the limits over the *same* cases. Other cases would have given other numbers: the bars show
-# the gap with the interval that drawing conversations again gives. Where intervals overlap widely, a ranking that
+# the gap with its interval over conversations. Where intervals overlap widely, a ranking that
 # survives all 180 settings is a stable statement about this sample, and says little about the next one. With practice
 # runs you can see it: compare the gaps with the truth in the table above (`stated` less `implied`).
 

@@ -21,12 +21,12 @@
 import os
 
 import pandas as pd
+from workbench.pictures.listen import listen
 
 import workbench as wb
 from workbench import pictures, practice
-from workbench.analysis.statistics import minimum_detectable_difference
 from workbench.pictures import notebook
-from workbench.pictures.listen import listen
+from workbench.statistics import minimum_detectable_difference
 
 notebook.start()
 

@@ -27,14 +27,14 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+from workbench.benchmarks.duplexmpe.ranking import presence_and_onset, silence_ranking
+from workbench.judges.registry import get_judge
 
 import workbench as wb
 from workbench import benchmarks
 from workbench.benchmarks.duplexmpe import authored, check
-from workbench.benchmarks.duplexmpe.ranking import presence_and_onset, silence_ranking
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import judge_run
-from workbench.judges.registry import get_judge
 from workbench.judges.summary import summarise
 
 pd.set_option("display.width", 160, "display.max_columns", 20)
@@ -118,7 +118,7 @@ assert rates.loc[("fresh_onset", "both"), "babble"] == 0.0
 # ## Explicit against implicit
 #
 # The same event in both versions is a pair: an exact McNemar test, and the difference in percentage points
-# with an interval that resamples scenarios. The name-spotter shows what the benchmark exists to show.
+# with an interval that goes by scenarios. The name-spotter shows what the benchmark exists to show.
 
 # %%
 pairs = tables["name-spotter"]["pairs"].set_index("metric")

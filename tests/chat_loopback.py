@@ -14,7 +14,8 @@ KEY = "sk-loopback-0123456789abcdef"
 
 @dataclass
 class Say:
-    """One reply. `body` replaces the whole HTTP body; `hang` never answers; `drop` closes the connection."""
+    """One reply. `body` replaces the whole HTTP body; `hang` never answers; `drop` closes the connection;
+    `trickle_s` is the time between two pieces of the body."""
 
     content: str | None = None
     finish: str = "stop"
@@ -27,6 +28,7 @@ class Say:
     choices: bool = True
     hang: bool = False
     drop: bool = False
+    trickle_s: float | None = None
 
 
 def answer(score=80, conflict=None, reason="It is plain and short."):
@@ -126,6 +128,14 @@ class LoopbackModel:
         if say.drop:
             request.transport.close()
             return web.Response()
+        if say.trickle_s is not None:
+            response = web.StreamResponse(status=say.status, headers={"Content-Type": "application/json"})
+            await response.prepare(request)
+            for piece in (say.body or "")[:3]:
+                await response.write(piece.encode("utf-8", "replace"))
+                await asyncio.sleep(say.trickle_s)
+            await response.write((say.body or "")[3:].encode("utf-8", "replace"))
+            return response
         if say.body is not None:
             kind = "application/json" if say.body.startswith("{") else "text/html"
             return web.Response(status=say.status, text=say.body, content_type=kind, headers=say.headers)

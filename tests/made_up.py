@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from workbench import datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.measure import unmeasured
+from workbench.contract import BuildOptions
 
 
 @cache

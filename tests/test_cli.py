@@ -1,10 +1,17 @@
 """The command line: its fixed words, exit codes, and sentences instead of tracebacks."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
+
+from workbench import cli, datasets
 
 
 def workbench(*arguments, stdin=None):
@@ -122,3 +129,39 @@ def test_cases_that_validate_refuses_are_not_run(dataset_copy, tmp_path, tag, va
     path.write_text("\n".join([json.dumps(case), *lines[1:]]) + "\n")
     done = workbench("run", dataset_copy, "--agent", "silent", "--out", tmp_path / "run")
     assert done.returncode == 2 and case["id"] in done.stderr
+
+
+def test_score_goes_on_past_a_run_that_cannot_be_opened(tiny_dataset, tmp_path):
+    workbench("run", tiny_dataset, "--agent", "oracle", "--out", tmp_path / "good")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "run.json").write_text("{")
+    done = workbench("score", tmp_path / "bad", tmp_path / "good")
+    assert done.returncode == 2 and "run.json, line 1" in done.stderr and '"pass": 12' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "the file system can only be read")]
+)
+def test_a_disk_that_fails_has_its_own_exit_code(tiny_dataset, tmp_path, monkeypatch, capsys, number, said):
+    workbench("run", tiny_dataset, "--agent", "silent", "--out", tmp_path / "run")
+
+    def full(path, *content, **options):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "write_text", full)
+    recordings = tmp_path / "recordings"
+    recordings.mkdir()
+    case_id = datasets.load(tiny_dataset).cases[0].id
+    soundfile.write(recordings / f"{case_id}.wav", np.random.default_rng(0).normal(0, 0.1, (48_000, 2)), 24_000)
+    for arguments in (
+        ["run", tiny_dataset, "--agent", "silent", "--concurrency", "1", "--out", tmp_path / "new"],
+        ["import", tiny_dataset, "--recordings", recordings, "--agent-name", "x", "--out", tmp_path / "imported"],
+        ["build", "ifeval", "--no-audio", "--out", tmp_path / "built"],
+        ["score", tmp_path / "run", "--detector", "energy"],
+    ):
+        monkeypatch.setattr(sys, "argv", ["workbench", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        told = capsys.readouterr().err
+        assert left.value.code == 4 and said in told and "Traceback" not in told, (arguments, told)

@@ -139,6 +139,99 @@ def test_what_is_no_dataset_is_one_sentence(dataset_copy, spoil, told):
     assert told in str(error.value) and str(dataset_copy) in str(error.value)
 
 
+# --- identity ---
+
+
+def built_elsewhere(record):
+    """The record as a machine whose synthesis differs in the last bits would write it."""
+    for cue in record["cues"]:
+        cue["audio"].update(sha256="1" * 64, samples=cue["audio"]["samples"] + 120)
+        for segment in cue["segments"]:
+            segment["end_s"] += 0.005
+            segment["words"] = [word | {"end_s": word["end_s"] + 0.01} for word in segment["words"]]
+    for window in record["windows"].values():
+        window["end_s"] += 0.005
+
+
+def identities(folder):
+    header, loaded = json.loads((folder / "dataset.json").read_text()), datasets.load(folder)
+    written = datasets.write(
+        folder, list(loaded.cases), **{key: header[key] for key in ("version", "author", "speech")}
+    )
+    return written.content, written.fingerprint
+
+
+def test_the_content_of_a_dataset_is_the_same_on_every_machine_and_its_bytes_are_not(dataset_copy):
+    content, fingerprint = identities(dataset_copy)
+    found = records(dataset_copy)
+    for record in found:
+        built_elsewhere(record)
+    save(dataset_copy, found)
+    assert identities(dataset_copy)[0] == content and identities(dataset_copy)[1] != fingerprint
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r["cues"][1].update(text="Something else."),
+        lambda r: r["prompt"][0].update(text="Be somebody else."),
+        lambda r: r["windows"]["trigger"].update(cue="turn1"),
+        lambda r: r["cues"][1].update(start={"kind": "at_time", "time_s": 3.0}),
+        lambda r: r["tags"].update(level="L9"),
+    ],
+)
+def test_another_script_prompt_rule_or_grid_is_another_content(dataset_copy, change):
+    content, _ = identities(dataset_copy)
+    found = records(dataset_copy)
+    change(found[2])
+    save(dataset_copy, found)
+    assert identities(dataset_copy)[0] != content
+
+
+def test_another_engine_or_version_is_another_content_and_old_headers_have_one_too(tiny_dataset):
+    dataset = datasets.load(tiny_dataset)
+    about = dataset.header.brief()
+    older = {key: value for key, value in about.items() if key != "content"}
+    assert datasets.content_of(dataset.cases, older) == dataset.header.content
+    for change in ({"version": "2"}, {"speech": about["speech"] | {"version": "9"}}, {"speech": None}):
+        assert datasets.content_of(dataset.cases, older | change) != dataset.header.content
+
+
+def test_a_case_that_is_there_twice_under_two_ids_is_found(dataset_copy, monkeypatch, capsys):
+    found = records(dataset_copy)
+    save(dataset_copy, [*found, found[3] | {"id": "copy"}])
+    code, out, _ = validate(monkeypatch, capsys, dataset_copy, "--json")
+    said = f"case copy is case {found[3]['id']} under another id"
+    assert code == 2 and any(said in problem for problem in json.loads(out)["problems"])
+
+
+def test_a_dataset_of_the_future_is_refused_by_its_number(dataset_copy):
+    header = json.loads((dataset_copy / "dataset.json").read_text())
+    (dataset_copy / "dataset.json").write_text(json.dumps(header | {"format": 2, "moods": []}))
+    with pytest.raises(InputError, match=r"dataset.json: .*its format 2 is of a newer workbench than this one"):
+        datasets.load(dataset_copy)
+
+
+@pytest.mark.parametrize("command", ["run", "import"])
+def test_a_manifest_that_was_cut_is_found_before_anything_is_run(dataset_copy, tmp_path, monkeypatch, capsys, command):
+    path = dataset_copy / "cases.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    (tmp_path / "recordings").mkdir()
+    case_id = records(dataset_copy)[0]["id"]
+    soundfile.write(tmp_path / "recordings" / f"{case_id}.wav", tone(48_000, 2), RATE_HZ)
+    options = {
+        "run": ["--agent", "silent"],
+        "import": ["--recordings", str(tmp_path / "recordings"), "--agent-name", "theirs"],
+    }
+    arguments = ["workbench", command, str(dataset_copy), "--out", str(tmp_path / "run"), *options[command]]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    said = capsys.readouterr().err
+    assert left.value.code == 2 and "is not the one that dataset.json was written for" in said
+    assert not (tmp_path / "run").exists()
+
+
 # --- audio ---
 
 

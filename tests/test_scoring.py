@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 import soundfile
 
-from workbench import benchmarks, datasets, episodes
+from workbench import contract, datasets, episodes
 from workbench.agents.registry import factory
 from workbench.errors import InputError
 from workbench.runners import batch
-from workbench.runs import load_run
-from workbench.scoring import MEASUREMENTS, SpanStore, find_spans, load_scores, score_run
+from workbench.runs import MEASUREMENTS, load_run, load_scores
+from workbench.scoring import SpanStore, find_spans, score_run
 from workbench.vad import VadSettings
 
 
@@ -23,7 +23,7 @@ def recorded(tiny_dataset, tmp_path_factory):
     folders = {}
     for name in ("oracle", "contrary", "silent", "echo"):
         folder = tmp_path_factory.mktemp("runs") / name
-        make = factory(name, planner=benchmarks.get("ifeval").moves)
+        make = factory(name, benchmark=contract.get("ifeval"))
         batch.run(batch.Plan(datasets.load(tiny_dataset), make, folder, concurrency=1))
         folders[name] = folder
     return folders
@@ -162,3 +162,79 @@ def test_tables_and_csv_agree(oracle):
     csv = pd.read_csv((oracle.scores / MEASUREMENTS).with_suffix(".csv"))
     assert csv["genuine_s"].notna().sum() == oracle.measurements["genuine_s"].notna().sum()
     assert len(oracle.tables()["ias"]) == 1 and oracle.tables()["ias"].loc[0, "ias"] == 1.0
+
+
+def test_audio_replaced_at_equal_length_is_found_by_its_checksum_before_and_after_scoring(oracle):
+    case_id = oracle.recorded()[0]
+    path = episodes.stereo_path(oracle.episodes, case_id)
+    whole = path.read_bytes()
+    for _ in ("before", "after"):
+        path.write_bytes(whole[:5000] + b"\x11" * 2000 + whole[7000:])
+        scored = score_run(oracle)
+        assert len(scored.problems) == 1 and "has changed since it was recorded" in scored.problems[0]
+        assert scored.measurements.set_index("case")["reason"][case_id] == "no_audio"
+        path.write_bytes(whole)
+        assert score_run(oracle).problems == []
+
+
+def _changed(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda path, other: path.write_bytes(other.read_bytes()), "is the record of another case"),
+        (lambda path, other: _changed(path, system_prompt="Another."), "under another prompt or benchmark"),
+        (lambda path, other: _changed(path, format=7), "its format 7 is of a newer workbench than this one"),
+        (lambda path, other: _changed(path, duration_s=float("nan")), "field 'duration_s'"),
+        (lambda path, other: _changed(path, windows={"trigger": [float("nan"), 1.0]}), "field 'windows.trigger.0'"),
+        (lambda path, other: path.write_text("{half"), "not valid JSON"),
+        (lambda path, other: path.write_text("[]"), "rec.json: "),
+    ],
+)
+def test_a_record_that_cannot_be_this_cases_is_named_and_the_rest_scored(oracle, tiny_dataset, spoil, said):
+    case_id, other = oracle.recorded()[:2]
+    spoil(*(episodes.record_path(oracle.episodes, name) for name in (case_id, other)))
+    scored = score_run(oracle)
+    assert len(scored.problems) == 1 and said in scored.problems[0] and case_id in scored.problems[0]
+    assert scored.measurements.set_index("case")["reason"][case_id] == "bad_record"
+    assert scored.verdicts["verdict"].value_counts().to_dict() == {"pass": 11, "unmeasurable": 1}
+    # Running again records that case and no other.
+    again = factory("oracle", benchmark=contract.get("ifeval"))
+    outcome = batch.run(batch.Plan(datasets.load(tiny_dataset), again, oracle.folder, concurrency=1))
+    assert (outcome.recorded, outcome.kept) == (1, 11)
+    assert score_run(oracle).verdicts["verdict"].eq("pass").all()
+
+
+def test_what_was_imported_in_doubt_has_no_verdict_in_any_row(oracle):
+    case_id = oracle.recorded()[0]
+    _changed(episodes.record_path(oracle.episodes, case_id), unmeasurable="user_bleed")
+    scored = score_run(oracle)
+    assert scored.measurements.set_index("case")["reason"][case_id] == "user_bleed"
+    row = scored.verdicts.set_index("case").loc[case_id]
+    assert row["verdict"] == "unmeasurable" and "heard in the agent's channel" in row["reason"]
+
+
+@pytest.mark.parametrize("name", ["measurements.parquet", "verdicts.parquet", "score.json"])
+@pytest.mark.parametrize("content", [b"", b"garbage", b"[]"])
+def test_damaged_scores_are_a_sentence_with_the_remedy(oracle, name, content):
+    score_run(oracle)
+    (oracle.scores / name).write_bytes(content)
+    with pytest.raises(InputError, match=name):
+        load_scores(oracle)
+    score_run(oracle)
+    load_scores(oracle)
+
+
+def test_a_run_whose_cases_were_cut_is_refused(oracle):
+    path = oracle.folder / "cases.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(InputError, match=r"cases.jsonl is not the one that the run was made with"):
+        load_run(oracle.folder)
+
+
+def test_a_run_folder_of_the_future_is_refused_by_its_number(oracle):
+    _changed(oracle.folder / "run.json", format=2, moods=["new"])
+    with pytest.raises(InputError, match=r"run.json: .*its format 2 is of a newer workbench"):
+        load_run(oracle.folder)

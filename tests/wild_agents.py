@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.agents.base import AudioOut, Text, Traits, TurnEnd
+from workbench.agents.base import AudioOut, Note, Text, Traits, TurnEnd
 from workbench.errors import InputError
 from workbench.parallel import expect_within
 
@@ -32,6 +32,7 @@ class Mild:
 
     async def open(self, session, emit):
         self.case, self.emit, self.frames = session.case_id, emit, 0
+        emit(Note("reported", {"pid": os.getpid()}))
 
     async def send(self, frame):
         self.frames += 1
@@ -91,18 +92,8 @@ class Awkward(Exception):
         super().__init__("awkward")
 
 
-class Blocks(Mild):
-    """Sleeps in `send` without giving up the loop, from frame `at` on, `times` times."""
-
-    def __init__(self, seconds, at=3, pacing="wall", patiently=False):
-        super().__init__(pacing)
-        self.traits = Traits("blocks", "1", pacing)
-        self.seconds, self.at, self.patiently = seconds, at, patiently
+class Waits(Mild):
+    """Never comes back from `send`."""
 
     async def send(self, frame):
-        await super().send(frame)
-        if self.frames == self.at:
-            if self.patiently:
-                await asyncio.sleep(self.seconds)
-            else:
-                time.sleep(self.seconds)
+        await asyncio.Event().wait()

@@ -54,7 +54,7 @@ def build(
     *,
     limit: int | None = None,
     audio: bool = True,
-    engine: str = "hibari",
+    engine: str | None = None,
     scripts=None,
     workers: int | None = None,
 ) -> Dataset:
@@ -207,20 +207,22 @@ def sweep(
     *,
     strict: bool = False,
     common: bool = False,
+    ranking: str | None = None,
 ) -> Sweep:
     """Decide runs under every combination of thresholds (the benchmark's own grid when `axes` is None).
 
     Thresholds that are no axis stand where the runs were scored. common : take the cases that all runs have.
+    ranking : the score that ranks runs (the benchmark's own when None).
 
     Raises
     ------
-    InputError : runs of different benchmarks, datasets (unless `common`) or thresholds; an unknown axis.
+    InputError : runs of different benchmarks, datasets (unless `common`) or thresholds; an unknown axis or score.
     """
     from workbench.analysis.sweep import sweep
 
     named = _named(runs)
     frames, base = _together(named, common)
-    return sweep(next(iter(named.values())).benchmark, frames, axes, base=base, strict=strict)
+    return sweep(next(iter(named.values())).benchmark, frames, axes, base=base, strict=strict, ranking=ranking)
 
 
 def ranking_flips(

@@ -93,7 +93,11 @@ class AfterOnset(Record):
 
 
 class AtWord(Record):
-    """Start when a word is heard in the agent's transcript after the previous cue."""
+    """Start when a word of the agent's transcript is played after the previous cue.
+
+    `word` is one whole word or several, whatever their case and what stands between them; Chinese is
+    matched by characters. Where in its audio the agent says it is estimated (see `runners.heard`).
+    """
 
     kind: Literal["at_word"] = "at_word"
     word: str = Field(min_length=1)

@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.cases import Case, Move
+from workbench.construct.recompute import Recomputed
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError
 
@@ -54,6 +55,9 @@ WORDS = {PASS: "pass", FAIL: "fail", UNDECIDED: "unmeasurable", NOT_ELIGIBLE: "n
 REASONS = {
     "not_recorded": "the case has not been recorded",
     "no_audio": "the recording of the case cannot be read",
+    "bad_record": "the record of the case cannot be read or is of another case",
+    "same_channels": "both channels of the recording hold the same signal",
+    "user_bleed": "the user is heard in the agent's channel",
     "no_transcript": "the agent gives no text of what it says",
 }
 """Reason codes of every benchmark, in words; a benchmark adds its own."""
@@ -223,13 +227,14 @@ class BuildOptions:
     """How a dataset is to be built.
 
     limit : at most so many cases, chosen so that every cell comes first. scripts : a folder of
-    scripts that replaces the shipped ones. engine : spec of the speech engine.
+    scripts that replaces the shipped ones. engine : spec of the speech engine; without one, Kokoro for a
+    full build where it is installed, else hibari.
     """
 
     out: Path
     audio: bool = True
     limit: int | None = None
-    engine: str = "hibari"
+    engine: str | None = None
     scripts: Path | None = None
     workers: int | None = None
     dask: str | None = None
@@ -276,7 +281,9 @@ class Benchmark:
     columns, thresholds, rules, rule_column : of its measurements (see the classes). variant : what the strict
         reading asks in addition, '' where there is none. reasons : reason codes in words.
     build : authored data -> dataset folder. validate_authored : sentences about leakage and structure of the
-        authored data. validate(dataset, complete) : sentences about a built dataset. counts(cases) : name ->
+        authored data. validate(dataset, complete) : sentences about a built dataset. recompute(dataset,
+        scripts=None, listen=False) : what expanding the authored data again finds, and what could not be checked.
+        counts(cases) : name ->
         number or dict of numbers, as `workbench validate` prints them.
     measure(case, record, user_spans, agent_spans, merge_gap_s=...) : the rows of one case. merge_gap_s : spans
         closer than this are one utterance. unmeasured(case, reason) : the rows of a case without a usable recording.
@@ -321,6 +328,7 @@ class Benchmark:
     agents: Mapping[str, Any] = field(default_factory=dict)
     judges: tuple[Judge, ...] = ()
     counts: Callable[[tuple[Case, ...]], dict[str, Any]] = field(default=lambda cases: {})
+    recompute: Callable[..., Recomputed] | None = None
     join: Callable[[pd.DataFrame, Mapping[str, pd.DataFrame]], pd.DataFrame] | None = None
     latencies: Callable[[pd.DataFrame], pd.DataFrame] | None = None
     steps: Callable[[Mapping[str, Any]], list[Step]] | None = None

@@ -201,7 +201,8 @@ def load(folder: Path) -> Dataset:
             f"(the first is {foreign[0]!r}); remove them."
         )
         cases = [case for case in cases if case.benchmark == header.benchmark]
-    return Dataset(folder, header, tuple(cases), tuple(problems))
+    # Workers may live in another folder.
+    return Dataset(folder.absolute(), header, tuple(cases), tuple(problems))
 
 
 def twins(cases: Iterable[Case]) -> list[str]:

@@ -203,8 +203,9 @@ class Decider:
             for name, threshold in self.benchmark.threshold.items()
             if threshold.per_case
         }
-        for name, rows in self.rows.items():
-            taken = self.benchmark.thresholds_of(self.benchmark.rule[name])
+        names = self.frame[self.benchmark.rule_column].to_numpy(str)
+        for rule in self.benchmark.rules:
+            rows, taken = np.flatnonzero(names == rule.name), self.benchmark.thresholds_of(rule)
             if taken:
                 limit[rows] = taken[0]
                 limit_value[rows] = values[taken[0]]

@@ -65,7 +65,7 @@ def _detector() -> str:
 
 
 def _cache() -> str:
-    from workbench.construct.speech import cache_root
+    from workbench.files import cache_root
 
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)

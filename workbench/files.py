@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import platformdirs
+
 from workbench.errors import InputError
 
 
@@ -74,3 +76,9 @@ def content_key(*parts: object, length: int = 24) -> str:
     """A short, stable name for content: the SHA-256 of the parts as canonical JSON."""
     text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def cache_root() -> Path:
+    """`$WORKBENCH_CACHE`, else the user's cache folder."""
+    named = os.environ.get("WORKBENCH_CACHE")
+    return Path(named).expanduser() if named else platformdirs.user_cache_path("duplex-workbench", appauthor=False)

@@ -11,6 +11,8 @@ import os
 import pickle
 import queue
 import signal
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -250,9 +252,27 @@ def _packed(function: Callable, item: Any) -> bytes | NotPortable:
         return NotPortable(f"it cannot be sent to another process ({type(error).__name__}: {error})")
 
 
+def _attempt_there(job: bytes, folder: str) -> tuple[Any, Exception | None]:
+    """`_attempt` on a Dask worker, which may have been started in another folder than the command.
+
+    The job travels as bytes, since the scheduler would open it and need the user's modules too.
+    """
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        function, item = pickle.loads(job)
+    except ImportError as error:
+        return None, InputError(
+            f"A Dask worker on {socket.gethostname()} lacks the module {error.name!r}; install it, or put it where "
+            f"that machine can read it, such as {folder}."
+        )
+    return _attempt(function, item)
+
+
 def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tuple[Any, Any, Any]]:
     try:
         from distributed import Client, KilledWorker, as_completed
+        from distributed.protocol.pickle import dumps
     except ImportError:
         raise InputError("--dask needs the package `distributed`; install duplex-workbench[dask].") from None
     try:
@@ -262,7 +282,12 @@ def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tupl
             f"No Dask scheduler answers at {address} ({error}); start one with `dask scheduler`."
         ) from None
     with client:
-        futures = {client.submit(_attempt, function, item, pure=False): item for item in items}
+        here = os.getcwd()
+
+        def submit(item: Any) -> Any:
+            return client.submit(_attempt_there, dumps((function, item)), here, pure=False)
+
+        futures = {submit(item): item for item in items}
         suspects = []
         for future in as_completed(list(futures)):
             item, error = futures.pop(future), future.exception()
@@ -273,7 +298,7 @@ def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tupl
             future.release()
         # What stood beside it in a worker that died is suspected too: each is tried again, alone.
         for item in suspects:
-            future = client.submit(_attempt, function, item, pure=False)
+            future = submit(item)
             error = future.exception()
             if isinstance(error, KilledWorker):
                 error = WorkerDied("the process running it was killed, on a Dask worker and again on another")

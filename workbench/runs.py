@@ -329,7 +329,7 @@ def read_scores(folder: Path) -> Scores:
     try:
         score = read_json(scores / SCORE)
         if not isinstance(score, dict):
-            raise InputError(f"{scores / SCORE} is not a JSON object; {again}")
+            raise InputError(f"{scores / SCORE} is not what scoring writes; {again}")
         measurements, verdicts = read_rows(scores / MEASUREMENTS), read_rows(scores / VERDICTS)
         measurements = with_judgements(scores, measurements)
         out.score, out.measurements, out.verdicts = score, measurements, verdicts
@@ -373,7 +373,10 @@ def read_rows(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}); score the run again.") from None
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{path} cannot be read ({told}); score the run again.") from None
+    if "case" not in frame:
+        raise InputError(f"{path} is not what scoring writes; score the run again.")
     frame = frame.assign(**{name: values for name, values in keys(frame).items() if name not in frame})
     twice = frame[frame.duplicated(list(KEYS))]
     if len(twice):

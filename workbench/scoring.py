@@ -11,18 +11,20 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from workbench import episodes
-from workbench.cases import RATE_HZ
+from workbench.cases import RATE_HZ, Case
 from workbench.contract import KEYS
 from workbench.deciding import Decider, keys
-from workbench.episodes import record_path, stereo_path
+from workbench.episodes import EpisodeRecord, record_path, stereo_path
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_json
+from workbench.parallel import pmap
 from workbench.progress import meter
 from workbench.runs import JUDGED, MEASUREMENTS, SCORE, VERDICTS, Run, read_rows
 from workbench.vad import VadSettings, detect
@@ -99,7 +101,7 @@ def same_recording(kept: str, now: str) -> bool:
 
 
 def find_spans(
-    run: Run, settings: VadSettings, workers: int | None = None
+    run: Run, settings: VadSettings, workers: int | None = None, dask: str | None = None
 ) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:
     """Spans of every recorded case: case -> channel -> float (n, 2); and case -> why there are none.
 
@@ -108,73 +110,122 @@ def find_spans(
     store = SpanStore(run, settings)
     found: dict[str, dict[str, np.ndarray]] = {}
     faults: dict[str, str] = {}
-    identities = {case_id: identity_of(run, case_id) for case_id in run.recorded()}
-    for case_id, identity in identities.items():
-        kept = store.get(case_id, identity)
-        if kept is not None:
-            found[case_id] = kept
-    todo = [case_id for case_id in identities if case_id not in found]
+    identities: dict[str, str] = {}
+    todo = []
+    for case_id in run.recorded():
+        try:
+            record = run.record(case_id)
+            identities[case_id] = identity_of(run, case_id)
+            kept = store.get(case_id, identities[case_id])
+            if kept is not None:
+                _refuse_replaced(run, record)
+                found[case_id] = kept
+            elif record.status == "complete" and record.unmeasurable is None:
+                todo.append(case_id)
+        except InputError as error:
+            faults[case_id] = str(error)
+    if not todo:
+        return found, faults
+    with meter("finding speech", len(todo)) as progress:
+        try:
+            for count, (case_id, spans, fault) in enumerate(_detected(run, todo, settings, workers, dask), start=1):
+                if spans is None:
+                    faults[case_id] = fault
+                else:
+                    found[case_id] = spans
+                    for channel in CHANNELS:
+                        store.put(case_id, channel, identities[case_id], spans[channel])
+                if count % _FLUSH_EVERY == 0:
+                    store.save()
+                progress.step()
+        finally:
+            store.save()
+    return found, faults
+
+
+def _refuse_replaced(run: Run, record: EpisodeRecord) -> None:
+    """Read a recording again that was put in another's place after its spans were found; its time gives it away."""
+    sound, written = stereo_path(run.episodes, record.case), record_path(run.episodes, record.case)
+    newer = sound.exists() and sound.stat().st_mtime_ns > written.stat().st_mtime_ns
+    if newer and not episodes.audio_is_whole(run.episodes, record):
+        episodes.load_audio(run.episodes, record)
+
+
+def _detected(
+    run: Run, todo: list[str], settings: VadSettings, workers: int | None, dask: str | None
+) -> Iterator[tuple[str, dict[str, np.ndarray] | None, str]]:
+    """(case, its spans, '') or (case, None, why not), as they are found: in threads here, or on Dask."""
+    folder = run.episodes.absolute()  # workers may live in another
+    if dask:
+        for (_, case_id, _), spans, error in pmap(_spans_of, [(folder, name, settings) for name in todo], dask=dask):
+            yield case_id, spans, "" if error is None else str(error)
+        return
+    faults: dict[str, str] = {}
 
     def channels() -> Iterator[tuple[str, np.ndarray, int]]:
         for case_id in todo:
             try:
-                record = run.record(case_id)
-                if record.status != "complete":
-                    continue
-                stereo = episodes.load_audio(run.episodes, record)
+                yield from _channels(folder, case_id)
             except InputError as error:
                 faults[case_id] = str(error)
-                continue
-            for index, channel in enumerate(CHANNELS):
-                yield f"{case_id}/{channel}", stereo[:, index], RATE_HZ
 
-    if todo:
-        with meter("finding speech", 2 * len(todo)) as progress:
-            try:
-                for count, (name, spans) in enumerate(detect(channels(), settings, workers), start=1):
-                    case_id, channel = name.rsplit("/", 1)
-                    store.put(case_id, channel, identities[case_id], spans)
-                    found.setdefault(case_id, {})[channel] = spans
-                    if count % _FLUSH_EVERY == 0:
-                        store.save()
-                    progress.step()
-            finally:
-                store.save()
-    return found, faults
+    both: dict[str, np.ndarray] = {}
+    for name, spans in detect(channels(), settings, workers):
+        case_id, channel = name.rsplit("/", 1)
+        both[channel] = spans
+        if channel == CHANNELS[-1]:
+            yield case_id, both, ""
+            both = {}
+    yield from ((case_id, None, fault) for case_id, fault in faults.items())
+
+
+def _channels(folder: Path, case_id: str) -> list[tuple[str, np.ndarray, int]]:
+    stereo = episodes.load_audio(folder, episodes.load_record(record_path(folder, case_id)))
+    return [(f"{case_id}/{channel}", stereo[:, index], RATE_HZ) for index, channel in enumerate(CHANNELS)]
+
+
+def _spans_of(job: tuple[Path, str, VadSettings]) -> dict[str, np.ndarray]:
+    folder, case_id, settings = job
+    return {name.rsplit("/", 1)[1]: spans for name, spans in detect(_channels(folder, case_id), settings, 1)}
+
+
+def case_rows(run: Run, case: Case, spans: Mapping[str, Mapping[str, np.ndarray]], **options: Any) -> list[dict]:
+    """The rows of one case: measured, or with the reason why nothing could be, which no benchmark decides.
+
+    spans : of every case whose recording could be read. options : for the benchmark's `measure`.
+    """
+    benchmark = run.benchmark
+    if not record_path(run.episodes, case.id).exists():
+        return benchmark.unmeasured(case, "not_recorded")
+    try:
+        record = run.record(case.id)
+    except InputError:
+        return benchmark.unmeasured(case, "bad_record")
+    if record.unmeasurable is not None:
+        return benchmark.unmeasured(case, record.unmeasurable)
+    if record.status == "complete" and case.id not in spans:
+        return benchmark.unmeasured(case, "no_audio")
+    both = spans.get(case.id) or dict.fromkeys(CHANNELS, np.empty((0, 2)))
+    return benchmark.measure(case, record, both["user"], both["agent"], **options)
 
 
 def measure_run(
-    run: Run, settings: VadSettings | None = None, workers: int | None = None
+    run: Run, settings: VadSettings | None = None, workers: int | None = None, dask: str | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
     """One row a measurement for every case of the run, those without a recording included."""
-    spans, faults = find_spans(run, settings or VadSettings(), workers)
-    return measure_spans(run, spans, faults), [f"case {case_id}: {fault}" for case_id, fault in faults.items()]
+    spans, faults = find_spans(run, settings or VadSettings(), workers, dask)
+    return measure_spans(run, spans), [f"case {case_id}: {fault}" for case_id, fault in faults.items()]
 
 
 def measure_spans(
-    run: Run,
-    spans: Mapping[str, Mapping[str, np.ndarray]],
-    faults: Mapping[str, str],
-    merge_gap_s: float | None = None,
+    run: Run, spans: Mapping[str, Mapping[str, np.ndarray]], merge_gap_s: float | None = None
 ) -> pd.DataFrame:
-    """The measurements of a run from the spans of its recordings.
+    """The measurements of a run from the spans of its recordings (case -> channel -> (n, 2) seconds).
 
-    spans : case -> channel -> (n, 2) seconds. faults : case -> why there are none. merge_gap_s : spans closer
-    than this are one utterance (None: the benchmark's own).
+    merge_gap_s : spans closer than this are one utterance (None: the benchmark's own).
     """
-    benchmark, recorded = run.benchmark, set(run.recorded())
-    gap_s = benchmark.merge_gap_s if merge_gap_s is None else merge_gap_s
-    rows: list[dict[str, Any]] = []
-    none = np.empty((0, 2))
-    for case_id, case in run.cases.items():
-        if case_id not in recorded:
-            rows += benchmark.unmeasured(case, "not_recorded")
-        elif case_id in faults:
-            rows += benchmark.unmeasured(case, "no_audio")
-        else:
-            both = spans.get(case_id, dict.fromkeys(CHANNELS, none))
-            rows += benchmark.measure(case, run.record(case_id), both["user"], both["agent"], merge_gap_s=gap_s)
-    frame = pd.DataFrame(rows)
+    gap_s = run.benchmark.merge_gap_s if merge_gap_s is None else merge_gap_s
+    frame = pd.DataFrame([row for case in run.cases.values() for row in case_rows(run, case, spans, merge_gap_s=gap_s)])
     frame["reason"] = frame["reason"].astype(object)
     return frame.assign(**{name: values for name, values in keys(frame).items() if name not in frame})
 
@@ -184,11 +235,12 @@ def score_run(
     settings: VadSettings | None = None,
     thresholds: Mapping[str, float] | None = None,
     workers: int | None = None,
+    dask: str | None = None,
 ) -> Scored:
     """Score a run and write scores/ (measurements and verdicts as Parquet and CSV, score.json)."""
     settings = settings or VadSettings()
     limits = run.benchmark.limits(thresholds)
-    measurements, problems = measure_run(run, settings, workers)
+    measurements, problems = measure_run(run, settings, workers, dask)
     _write(run, MEASUREMENTS, measurements)
     (run.scores / JUDGED).unlink(missing_ok=True)
     verdicts = _decide(run, measurements, limits)

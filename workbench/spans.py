@@ -16,6 +16,8 @@ from workbench.errors import InputError
 
 TOLERANCE_S = 1e-9
 """Float rounding allowed when a gap is compared: 1.3 - 1.0 is a gap of 0.3 s, not less."""
+LEAST_SPEECH_S = 0.09
+"""The detector's shortest span: a scored window that lacks less than this at its end was recorded whole."""
 
 
 def as_spans(value: Any) -> np.ndarray:

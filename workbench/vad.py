@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workbench import audio, silero
 from workbench.errors import InputError
 from workbench.silero import RATE_HZ, WINDOW_SAMPLES
-from workbench.spans import clip
+from workbench.spans import LEAST_SPEECH_S, clip
 
 Channel = tuple[str, np.ndarray, int]
 """Name, samples (float, shape (samples,), in [-1, 1]), rate in Hz."""
@@ -49,7 +49,7 @@ class VadSettings(BaseModel):
 
     detector: Literal["silero", "energy"] = "silero"
     threshold: float = Field(default=0.5, ge=0.02, lt=1)
-    min_speech_ms: int = Field(default=90, ge=0)
+    min_speech_ms: int = Field(default=round(1000 * LEAST_SPEECH_S), ge=0)
     min_silence_ms: int = Field(default=90, ge=0)
     speech_pad_ms: int = Field(default=30, ge=0)
     energy_floor_dbfs: float = Field(default=-60.0, le=0, allow_inf_nan=False)

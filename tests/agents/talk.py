@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 
 import numpy as np
@@ -41,10 +42,45 @@ def sweep(seconds: float) -> np.ndarray:
 CLIPS = {"first": sweep(0.25), "second": sweep(0.3)}
 
 
-async def talk(make, a_case: Case | None = None, clock: str = "wall", policy="as_played") -> Result:
-    """Run one case; check what must hold for every recording, whatever the agent did."""
+class SettledClock:
+    """Time that moves a frame at a time, and only once everything under way has arrived.
+
+    For an agent and a server that share this event loop over real sockets: what a test sees hangs on
+    what was sent when, and not on how busy the machine is.
+    """
+
+    kind = "wall"
+    _TURNS = 40  # of the event loop: a message there and its answer back take about ten
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def start(self) -> None:
+        self._now_s = 0.0
+
+    def now(self) -> float:
+        return self._now_s
+
+    async def sleep_until(self, time_s: float) -> float:
+        for _ in range(self._TURNS):
+            await asyncio.sleep(0)
+        self._now_s = time_s
+        return 0.0
+
+    async def reach(self, time_s: float) -> None:
+        """Wait, as a server does, until the episode has come to `time_s`."""
+        while self._now_s < time_s:
+            await asyncio.sleep(0)
+
+
+async def talk(make, a_case: Case | None = None, clock="wall", policy="as_played") -> Result:
+    """Run one case; check what must hold for every recording, whatever the agent did.
+
+    clock : the name of one, or a clock.
+    """
     a_case = a_case or case()
-    result = await run_episode(a_case, CLIPS, make, CLOCKS[clock], policy)
+    make_clock = CLOCKS[clock] if isinstance(clock, str) else lambda: clock
+    result = await run_episode(a_case, CLIPS, make, make_clock, policy)
     check(result)
     return result
 

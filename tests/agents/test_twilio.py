@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from faults import check, outcomes, together
 from servers.telephone import running
-from talk import case, loud_s, pitch_hz, talk
+from talk import SettledClock, case, loud_s, pitch_hz, talk
 
 from workbench.agents import mulaw
 from workbench.agents.twilio import Twilio
 
 
 async def one(a_case=None, options=None, **behaviour):
-    async with running(**behaviour) as (server, url):
-        result = await talk(lambda: Twilio(url, **{"quiet_s": 0.2, **(options or {})}), a_case)
+    clock = SettledClock()
+    async with running(**behaviour, clock=clock) as (server, url):
+        result = await talk(lambda: Twilio(url, **{"quiet_s": 0.2, **(options or {})}), a_case, clock)
     return result, server.sessions[0]
 
 
@@ -59,7 +60,7 @@ def test_a_mark_comes_back_when_playout_reaches_it(runs):
     ((name, when),) = heard.marks
     assert name == "end"
     # The answer arrives at once and takes half a second to play.
-    assert when - heard.sent["end"] == pytest.approx(0.5, abs=0.2)
+    assert when - heard.sent["end"] == pytest.approx(0.5, abs=0.03)
 
 
 def test_clear_cuts_and_flushes_the_marks(runs):

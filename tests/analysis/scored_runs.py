@@ -11,8 +11,9 @@ import pandas as pd
 
 from workbench import datasets
 from workbench.benchmarks import ifeval
-from workbench.contract import BuildOptions
 from workbench.cases import Case
+from workbench.contract import BuildOptions
+from workbench.deciding import Decider, keys
 from workbench.files import write_json
 from workbench.runs import RunMeta, save_meta
 from workbench.scoring import MEASUREMENTS, SCORE, VERDICTS
@@ -68,6 +69,7 @@ def run(
     agent: str = "cascade",
     privileged: bool = False,
     settings: dict[str, Any] | None = None,
+    thresholds: dict[str, float] | None = None,
 ) -> Path:
     """A run of the cases in `source`, scored. measured(case) : measurements, or why there are none."""
     benchmark = ifeval.BENCHMARK
@@ -79,7 +81,9 @@ def run(
         [row] = benchmark.unmeasured(case, reason)
         rows.append(row if reason else row | {"w0_s": W0, "w1_s": W1} | found)
     measurements = pd.DataFrame(rows)
-    verdicts = benchmark.verdicts(measurements, benchmark.defaults)
+    measurements = measurements.assign(**keys(measurements))
+    limits = benchmark.limits(thresholds)
+    verdicts = Decider(benchmark, measurements).verdicts(limits)
     folder.mkdir(parents=True)
     shutil.copy(source / "cases.jsonl", folder / "cases.jsonl")
     (folder / "scores").mkdir()
@@ -92,7 +96,7 @@ def run(
             "workbench": VERSION,
             "scorer": SCORER,
             "vad": vad.model_dump() | {"key": vad.key()},
-            "thresholds": dict(benchmark.defaults),
+            "thresholds": limits,
             "cases": len(rows),
             "verdicts": {},
             "problems": [],

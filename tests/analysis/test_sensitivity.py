@@ -3,7 +3,7 @@
 import pytest
 
 import workbench as wb
-from workbench import benchmarks, datasets
+from workbench import contract, datasets
 from workbench.agents.registry import factory
 from workbench.analysis.sensitivity import Setting, measure_under, probabilities
 from workbench.errors import InputError
@@ -15,7 +15,7 @@ from workbench.vad import VadSettings
 @pytest.fixture(scope="module")
 def run(tiny_dataset, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "oracle"
-    make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    make = factory("oracle", benchmark=contract.get("ifeval"))
     batch.run(batch.Plan(datasets.load(tiny_dataset), make, folder, concurrency=1))
     made = wb.load_run(folder)
     score_run(made)

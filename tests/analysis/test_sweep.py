@@ -5,9 +5,10 @@ import pytest
 from made_up import measured_systems
 from scipy.stats import kendalltau
 
-from workbench.analysis.sweep import ranking_flips, scores, sweep, tau_b
+from workbench.analysis.sweep import ranking_flips, scores, sweep
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.errors import InputError
+from workbench.statistics import tau_b
 
 
 @pytest.fixture(scope="module")

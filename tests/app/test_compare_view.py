@@ -23,7 +23,7 @@ def space(store):
 def test_wins_losses_and_the_cases_that_differ(space):
     view = CompareView(space)
     assert view.names == ("prompt", "slow") and view.table.total == 6
-    tests = view.comparison.tests(resamples=100).iloc[0]
+    tests = view.comparison.tests().iloc[0]
     assert (tests.wins, tests.losses, tests.ties) == (0, 6, 0)
     assert "slow against prompt" in view.tests.object and "gaps" not in view.names
     assert [name for name, _, _ in view.table.columns][-2:] == ["reason:prompt", "reason:slow"]
@@ -72,11 +72,11 @@ def test_windows_can_be_put_above_one_another(tmp_path):
     space = Workspace(Store([tmp_path / "runs"]), case=case.id, run="a", align="window")
     view = CompareView(space)
     assert [one["lead"] for one in view.player.systems] == [6.0, 7.5]
-    assert [lane.sources["window"].data["left"] for lane in view.stack.lanes[:2]] == [[0.0], [0.0]]
+    assert [lane.sources["windows"].data["left"] for lane in view.stack.lanes[:2]] == [[0.0], [0.0]]
     onsets = [lane.sources["lines"].data["x"][0] for lane in view.stack.lanes[:2]]
     assert onsets[0] == pytest.approx(onsets[1], abs=0.03)
     space.align = "clock"
-    assert [lane.sources["window"].data["left"] for lane in view.stack.lanes[:2]] == [[6.0], [7.5]]
+    assert [lane.sources["windows"].data["left"] for lane in view.stack.lanes[:2]] == [[6.0], [7.5]]
 
 
 def test_runs_that_should_not_be_compared_are_refused_in_a_sentence(tmp_path):

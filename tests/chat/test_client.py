@@ -79,6 +79,34 @@ async def test_nobody_there(chat):
     assert fault.kind == "connection" and "127.0.0.1" in str(fault)
 
 
+async def test_nobody_there_is_found_at_once(chat, slept):
+    async with chat(base_url="http://127.0.0.1:9/v1") as client:
+        with pytest.raises(ServerFault, match=r"127\.0\.0\.1:9 can't be reached") as caught:
+            await client.reach()
+    assert caught.value.fatal and slept == []
+
+
+async def test_a_door_that_never_opens_is_found_in_bounded_time(chat, monkeypatch):
+    """Something listens and says nothing while a secure connection is being made."""
+    monkeypatch.setattr("workbench.chat.client.REACH_S", 0.2)
+    door = await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0)
+    async with door, chat(base_url=f"https://127.0.0.1:{door.sockets[0].getsockname()[1]}/v1") as client:
+        with pytest.raises(ServerFault, match="no answer within"):
+            await client.reach()
+        door.close()
+
+
+async def test_whoever_answers_is_there_and_is_asked_once(server, chat, monkeypatch):
+    monkeypatch.setattr("workbench.chat.client.REACH_S", 0.5)
+    heard = []
+    door = await asyncio.start_server(lambda reader, writer: heard.append(reader), "127.0.0.1", 0)
+    async with door, chat(base_url=f"http://127.0.0.1:{door.sockets[0].getsockname()[1]}/v1") as slow, chat() as client:
+        await asyncio.gather(slow.reach(), slow.reach(), client.reach())
+        assert len(heard) == 1, "a server that is busy is there"
+        door.close()
+    assert server.bodies == []
+
+
 async def test_retry_after_is_honoured(server, chat, slept):
     server.script(error(429, "wait", **{"Retry-After": "17"}))
     await complete(chat())
@@ -170,10 +198,27 @@ def test_credentials_in_the_address_are_refused_and_not_shown(url):
     assert "pass" not in str(caught.value) and "abc" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["localhost:11434/v1", "ftp://host", "http://"])
+@pytest.mark.parametrize(
+    "url", ["localhost:11434/v1", "ftp://host", "http://", "http://host:99999/v1", "http://[::1/v1"]
+)
 def test_addresses_that_are_none(url):
     with pytest.raises(InputError, match="must look like"):
         _ = ChatSettings("m", base_url=url).url
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [("http://localhost:11434/v1", "localhost:11434"), ("https://api.openai.com:443/v1", "api.openai.com"),
+     ("https://some.host/v1", "some.host"), ("http://some.host:80", "some.host"),
+     ("http://some.host:443", "some.host:443")],
+)  # fmt: skip
+def test_two_servers_on_one_machine_are_two(url, host):
+    assert ChatSettings("m", base_url=url).host == host
+
+
+async def test_several_answers_are_none(server, chat):
+    server.say = lambda body, number: Say(body='{"choices": [{"message": {"content": "a"}}, {"message": {}}]}')
+    assert "2 answers" in str(await fails(chat()))
 
 
 async def test_requests_are_spaced_evenly(server, chat):

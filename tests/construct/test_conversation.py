@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from workbench import audio, datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval.authoring import author_scripts
 from workbench.benchmarks.ifeval.build import build
 from workbench.construct import conversation
 from workbench.construct.assemble import JOIN_S, assemble
 from workbench.construct.conversation import TurnJob, build_turns
 from workbench.construct.markup import parse
+from workbench.contract import BuildOptions
 from workbench.errors import ProblemsFound
 
 RATE_HZ = 24_000
@@ -193,6 +193,41 @@ def test_interrupted_it_goes_on_where_it_was(jobs, assembled):
 def test_processes_build_the_same(jobs, tmp_path):
     elsewhere = [replace(job, folder=tmp_path / "elsewhere") for job in jobs]
     assert build_turns(elsewhere, workers=2) == built(jobs)
+
+
+SAID = [
+    "I was, <pause:0.3s> It was late.",
+    "Please repeat the seven digits.",
+    "Okay.",
+    "Was it the bill?",
+    "No, Tuesday.",
+]
+
+
+def test_one_worker_or_two_killed_or_not_the_dataset_is_the_same(tmp_path, monkeypatch):
+    """Each build with a cache of its own, so that everything is synthesised and aligned anew."""
+
+    def fresh(name, order, **options):
+        monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / f"{name}.cache"))
+        conversation._cache.cache_clear()
+        voices = ["hibari:mid", "hibari:deep", "hibari:low"]
+        jobs = [
+            TurnJob("A", f"turn{index}", SAID[index], voices[index % 3], "hibari", tmp_path / name) for index in order
+        ]
+        return build_turns(jobs, **options)
+
+    def killed(job):
+        if job.cue == "turn3":
+            raise KeyboardInterrupt
+
+    try:
+        one = fresh("one", range(5), workers=1)
+        assert fresh("two", range(5), workers=2) == one
+        with pytest.raises(KeyboardInterrupt):
+            fresh("resumed", [4, 3, 2, 1, 0], workers=1, done=killed)
+        assert fresh("resumed", range(5), workers=1) == one
+    finally:
+        conversation._cache.cache_clear()
 
 
 # --- a whole dataset ---

@@ -9,10 +9,10 @@ import pytest
 from chat_loopback import Say, answer, is_conflict
 from judge_runs import make_case, make_run
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
-from workbench.judges.check import check_judge
-from workbench.judges.pas import JUDGE
+from workbench.judges.check import check_judge, opposes
 from workbench.judges.probes import attacks, fillers
 
 
@@ -116,6 +116,40 @@ async def test_a_judge_that_is_not_reading(check):
         assert not holds(done, f"control: {control}")
 
 
+@pytest.mark.parametrize(
+    ("reason", "label", "labels", "found"),
+    [
+        ("Twelve is what was asked for, so the answer is correct.", "incorrect", ("correct", "incorrect"), True),
+        ("Twelve is what was asked for, so the answer is not correct.", "correct", ("correct", "incorrect"), True),
+        ("It isn't incorrect.", "incorrect", ("correct", "incorrect"), True),
+        ("The answer is not correct.", "incorrect", ("correct", "incorrect"), False),
+        (
+            "One might call it correct. Eleven was said, so it is incorrect.",
+            "incorrect",
+            ("correct", "incorrect"),
+            False,
+        ),
+        ("It is correct in part, but incorrect on the whole.", "incorrect", ("correct", "incorrect"), False),
+        ("It stays silent as told, so the directive wins.", "persona-wins", JUDGE.labels, True),
+        ("It stays silent as told: directive-wins.", "directive-wins", JUDGE.labels, False),
+        ("It breaks in twice.", "directive-wins", JUDGE.labels, False),
+        ("", "hedged", JUDGE.labels, False),
+    ],
+)
+def test_a_reason_against_its_label(reason, label, labels, found):
+    assert opposes(reason, label, labels) is found
+
+
+async def test_a_judge_whose_reasons_say_otherwise(run, server, model):
+    def say(body, number):
+        return Say(answer(fair(body), conflict(body), reason="It breaks in. So the persona wins."))
+
+    server.say = say
+    done = await check_judge(run, JUDGE, model(), cases=4, repeats=1, injections=0)
+    assert not holds(done, "reason", "ends in another label")
+    assert set(pd.read_csv(done.folder / "opposed.csv").label) == {"hedged"}
+
+
 async def test_errors_are_counted_and_left_out(run, server, model):
     def say(body, number):
         if fillers()[0] in quoted(body):
@@ -153,5 +187,9 @@ async def test_nothing_to_check(tmp_path, model):
 
 async def test_the_offline_judge_under_check(run):
     done = await check_judge(run, JUDGE, OfflineJudge(), cases=8)
-    assert holds(done, "repeat") and holds(done, "position") and holds(done, "control: persona")
+    assert holds(done, "repeat") and holds(done, "position")
+    assert holds(done, "control: persona", "share below base")
+    assert holds(done, "control: persona") is None, "three conversations show a fall of 30 points, but do not prove it"
+    shares = done.findings[done.findings.metric.str.startswith("share moved")].set_index("probe")
+    assert shares.loc["repeat", "n"] == 8, "eight cases, two repeats each"
     assert (done.folder / "findings.csv").exists() and (done.folder / "probes.csv").exists()

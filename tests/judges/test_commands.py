@@ -10,10 +10,10 @@ import pytest
 import typer
 from chat_loopback import KEY, Say, sound
 from typer.testing import CliRunner
+from workbench.judges.registry import get_judge
 
 from workbench.cli.judging import judge, judge_check
 from workbench.errors import InputError
-from workbench.judges.registry import get_judge
 from workbench.judges.store import load_latest
 
 app = typer.Typer(pretty_exceptions_enable=False)

@@ -7,11 +7,11 @@ import pytest
 from chat_loopback import gullible, outside_quotes
 from judge_runs import AGENT, SPOKEN, make_case, make_record, make_run
 
+from workbench.benchmarks.ifeval.judging import JUDGE, items
 from workbench.chat.messages import schema
 from workbench.errors import InputError
 from workbench.judges import prompts
 from workbench.judges.batch import judge_run
-from workbench.judges.pas import JUDGE, items
 from workbench.judges.probes import attacks
 from workbench.judges.prompts import messages
 from workbench.judges.store import load_latest

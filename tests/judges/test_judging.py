@@ -8,10 +8,10 @@ import pytest
 from chat_loopback import KEY, Say, answer, error, is_conflict, sound
 from judge_runs import AGENT, make_case, make_run, write_record
 
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import Tally, judge_run
-from workbench.judges.pas import JUDGE
 from workbench.judges.store import LINES, Log, load_latest, load_record, table
 from workbench.judges.summary import summarise
 
@@ -44,7 +44,7 @@ MISBEHAVIOURS = {
 
 REPAIRED = {
     "fence": lambda text: f"```json\n{text}\n```",
-    "prose": lambda text: f"Well, let me see. {text} That's all.",
+    "prose": lambda text: f"Here is my answer: {text} That's all.",
     "trailing comma": lambda text: text[:-1] + ",}",
     "single quotes": lambda text: text.replace('"', "'"),
     "a fence inside a string": lambda text: text.replace("plain", "```json plain```"),
@@ -210,9 +210,32 @@ async def test_a_refused_key_stops_at_once(run, server, model, slept, status):
     assert len(load_latest(folder)) == 3, "what was judged is kept, and no error is invented"
 
 
-async def test_a_dead_server_stops_the_batch(run, model):
+async def test_a_server_that_dies_stops_the_batch(run, server, model):
+    server.say = lambda body, number: Say(drop=True)
     with pytest.raises(InputError, match="10 requests in a row"):
-        await judged(run, model(base_url="http://127.0.0.1:9/v1", tries=1))
+        await judged(run, model(tries=1))
+
+
+async def test_nobody_there_is_found_before_the_batch(run, model, slept):
+    with pytest.raises(InputError, match=r"127\.0\.0\.1:9 can't be reached.*start the server"):
+        await judged(run, model(base_url="http://127.0.0.1:9/v1"))
+    (folder,) = run.judgements.iterdir()
+    assert slept == [] and load_latest(folder) == {}, "no request was tried again, and no error is invented"
+
+
+async def test_a_verdict_before_its_reason_is_counted(run, server, model):
+    """A server that sorts keys: conflict, reason, role_score."""
+
+    def say(body, number):
+        return Say(json.dumps(json.loads(sound(body, number).content), sort_keys=True))
+
+    server.say = say
+    result = await judged(run, model())
+    latest = load_latest(result.folder)
+    assert {line.verdict_first for line in latest.values() if "conflict" in line.raw} == {True}
+    summary = summarise(run, result.folder)
+    assert summary.verdicts_first == 8 and any("8 of 16 verdicts" in problem for problem in summary.problems)
+    assert table(result.folder).verdict_first.sum() == 8
 
 
 async def test_a_case_refused_by_the_server_is_an_error_of_that_case(run, server, model, slept):
@@ -244,7 +267,7 @@ async def test_the_record_says_who_judged_how(run, server, model):
     tally = Tally(price_in=2.0, price_out=10.0)
     result = await judged(run, model(seed=3, extra={"top_p": 1}), tally=tally)
     record = json.loads((result.folder / "judge.json").read_text())
-    assert (record["kind"], record["model"], record["host"]) == ("llm", "loopback-1", "127.0.0.1")
+    assert (record["kind"], record["model"], record["host"]) == ("llm", "loopback-1", server.url.split("/")[2])
     assert record["parameters"] == {"temperature": 0.0, "seed": 3, "max_tokens": 1200, "schema": True,
                                     "extra": {"top_p": 1}}  # fmt: skip
     assert len(record["prompt_sha256"]) == 64 and "Register" in record["prompt"]["system.md"]

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 from judge_runs import PERSONAS, SPOKEN, make_case, make_record
-
 from workbench.judges.offline_pas import demand, judge
-from workbench.judges.pas import JUDGE, items
+
+from workbench.benchmarks.ifeval.judging import JUDGE, items
 from workbench.shipped import data_path
 
 WANTED = {
@@ -70,6 +70,16 @@ def test_most_instructions_of_the_benchmark_are_told_apart():
         pytest.skip("the roles of IFEval are not here")
     right = sum(demand(line) == WANTED[kind] for kind, line in lines)
     assert right / len(lines) >= 0.75, f"{right} of {len(lines)}"
+
+
+def test_chinese_words_count():
+    """What is taken up from the user's script, and how long the sentences are, is told in Chinese too."""
+    case = make_case(text="我的胸口很紧，电话是 <chunk:四 二> <chunk_gap:1.2s> <chunk:九 零>", level="L4b")
+    near, far = (
+        items(case, make_record(case, said))[0] for said in ("胸口紧多久了？四二九零。", "今天下雨，出门带伞吧。")
+    )
+    assert judge(near)[0]["conflict"] == "persona-wins" and judge(far)[0]["conflict"] == "directive-wins"
+    assert "content 1.00" in judge(near)[1] and "content 0.00" in judge(far)[1]
 
 
 @pytest.mark.parametrize("text", ["\ud800", "日本語です。", "🙂", "{}$x ${y} %s", "<script>", "\x00", "a" * 50_000])

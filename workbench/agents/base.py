@@ -3,6 +3,10 @@
 Frames go in at 24 kHz, int16, shape (480,), one every 20 ms of session time; an adapter resamples
 for its system with `workbench.audio.StreamResampler`. Events come out through `emit`, at any time
 for agents paced by the wall clock, during `send` for agents paced by their input.
+
+`emit` may be called from any thread and never raises. What it is given is copied before it returns, and
+must be what the fields say (`workbench.agents.door`); anything else fails the case, in words. So does
+whatever an agent raises, in its calls or in tasks that it started, and a call that does not come back.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ class Traits:
 
 @dataclass(frozen=True)
 class AudioOut:
-    """Agent speech: float32 or int16, shape (samples,), at `rate_hz`; `item` names the utterance."""
+    """Agent speech: int16, or floats in [-1, 1], shape (samples,), at `rate_hz`; `item` names the utterance."""
 
     samples: np.ndarray
     item: str = ""
@@ -130,10 +134,10 @@ class Agent(Protocol):
         """
 
     async def send(self, frame: np.ndarray) -> None:
-        """Take one frame of user audio: int16, shape (480,), 24 kHz."""
+        """Take one frame of user audio: int16, shape (480,), 24 kHz, the agent's own to keep or change."""
 
     async def close(self) -> None:
-        """End the session; called exactly once, also after faults."""
+        """End the session, within 10 s; called exactly once, also after faults."""
 
 
 class AgentError(Exception):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import holm, mcnemar_exact, paired_bootstrap, paired_counts
 from workbench.contract import KEYS, Benchmark
 from workbench.deciding import keys, latency
 from workbench.errors import InputError
+from workbench.statistics import holm, mcnemar_exact, paired_counts, paired_difference
 
 _LENGTHS = (0.0, 15.0, 20.0, 25.0, np.inf)
 
@@ -34,13 +34,13 @@ class Comparison:
         """Pass 1, fail 0, not measurable NaN, for one run: float (cases,)."""
         return self.joined[f"{rule}:{name}"].map({"pass": 1.0, "fail": 0.0}).to_numpy(float)
 
-    def tests(self, rule: str = "verdict", *, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
+    def tests(self, rule: str = "verdict") -> pd.DataFrame:
         """Every other run against the baseline, on rows measured for both; metrics are never pooled.
 
         A row for each metric of a benchmark that has several (`metric` is '' otherwise). Difference in
-        percentage points with an interval over conversations, exact McNemar (which takes rows as independent:
-        too optimistic over several levels of one conversation), and both p values corrected by Holm over all
-        comparisons shown.
+        percentage points with an interval over conversations, the exact sign-flip test over conversations, exact
+        McNemar (which takes rows as independent: too optimistic over several levels of one conversation), and
+        both p values corrected by Holm over the comparisons that have pairs.
         """
         base = self.outcome(self.names[0], rule)
         rows = []
@@ -48,10 +48,9 @@ class Comparison:
             for name in self.names[1:]:
                 other = self.outcome(name, rule)[at]
                 pairs = paired_counts(other, base[at])
-                test = mcnemar_exact(pairs.only_first, pairs.only_second, pairs.both, pairs.neither)
-                clusters = self.joined["conversation"].iloc[at]
-                boot = paired_bootstrap(other, base[at], clusters, n_resamples=resamples, seed=seed)
-                low, high = boot.estimate.interval or (None, None)
+                test = mcnemar_exact(pairs.only_first, pairs.only_second)
+                found = paired_difference(other, base[at], self.joined["conversation"].iloc[at])
+                low, high = found.interval or (None, None)
                 rows.append(
                     {
                         "metric": metric,
@@ -62,17 +61,18 @@ class Comparison:
                         "wins": pairs.only_first,
                         "losses": pairs.only_second,
                         "ties": pairs.both + pairs.neither,
-                        "difference_pp": None if boot.estimate.value is None else 100 * boot.estimate.value,
+                        "difference_pp": None if found.value is None else 100 * found.value,
                         "low_pp": None if low is None else 100 * low,
                         "high_pp": None if high is None else 100 * high,
-                        "p_bootstrap": boot.p_value,
-                        "p_mcnemar": test.p_value,
-                        "odds_ratio": test.odds_ratio.value if test.odds_ratio is not None else None,
-                        "note": boot.reason or boot.estimate.reason,
+                        "p_sign_flip": found.p_value,
+                        "p_mcnemar": test.p_value if pairs.pairs else None,
+                        "odds_ratio": test.odds_ratio.value,
+                        "conversations": found.clusters,
+                        "note": found.note,
                     }
                 )
         frame = pd.DataFrame(rows)
-        for column in ("p_bootstrap", "p_mcnemar"):
+        for column in ("p_sign_flip", "p_mcnemar"):
             frame[f"{column}_holm"] = list(
                 holm(frame[column].astype(object).where(frame[column].notna(), None)).p_values
             )

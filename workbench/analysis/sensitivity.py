@@ -8,6 +8,7 @@ gap costs no inference. (They equal the official ones within float rounding, see
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
@@ -53,8 +54,8 @@ def usual_settings() -> tuple[Setting, ...]:
 
 def measure_under(run: Run, setting: Setting, workers: int | None = None) -> pd.DataFrame:
     """The run's measurements under one setting; a recording that cannot be read is unmeasurable, not silent."""
-    spans, faults = _spans(run, setting.vad, workers)
-    return with_judgements(run.scores, measure_spans(run, spans, faults, setting.merge_gap_s))
+    spans = _spans(run, setting.vad, workers)
+    return with_judgements(run.scores, measure_spans(run, spans, setting.merge_gap_s))
 
 
 def sensitivity(
@@ -122,23 +123,21 @@ def _compare(both: pd.DataFrame) -> dict:
     }
 
 
-def _spans(run: Run, vad: VadSettings, workers: int | None) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:
-    """Spans by case and channel, and why there are none of a case."""
+def _spans(run: Run, vad: VadSettings, workers: int | None) -> dict[str, dict[str, np.ndarray]]:
+    """Spans by case and channel; a case whose recording cannot be read has none."""
     if vad.detector != "silero":
-        return find_spans(run, vad, workers)
+        return find_spans(run, vad, workers)[0]
     found: dict[str, dict[str, np.ndarray]] = {}
-    values, faults = probabilities(run, workers)
-    for (case_id, channel), (each, samples) in values.items():
+    for (case_id, channel), (each, samples) in probabilities(run, workers).items():
         found.setdefault(case_id, {})[channel] = spans_from_probabilities(each, samples, vad)
-    return found, faults
+    return found
 
 
-def probabilities(
-    run: Run, workers: int | None = None
-) -> tuple[dict[tuple[str, str], tuple[np.ndarray, int]], dict[str, str]]:
-    """Silero's speech probabilities: (case, channel) -> (float32 (windows,), samples at 16 kHz); and case -> fault.
+def probabilities(run: Run, workers: int | None = None) -> dict[tuple[str, str], tuple[np.ndarray, int]]:
+    """Silero's speech probabilities: (case, channel) -> (float32 (windows,), samples at 16 kHz).
 
-    Kept in spans/probabilities-VERSION.parquet; recordings made again are computed again.
+    Kept in spans/probabilities-VERSION.parquet; recordings made again are computed again. A recording that
+    cannot be read is left out.
     """
     path = run.spans / f"probabilities-{version('silero-vad')}.parquet"
     kept: dict[tuple[str, str], tuple[str, np.ndarray, int]] = {}
@@ -146,23 +145,20 @@ def probabilities(
         for row in pd.read_parquet(path).itertuples():
             kept[row.case, row.channel] = (row.identity, np.asarray(row.probabilities, np.float32), int(row.samples))
     identities = {case_id: identity_of(run, case_id) for case_id in run.recorded()}
-    stale, faults = [], {}
+    stale = []
     for case_id, identity in identities.items():
         if all(same_recording(kept.get((case_id, channel), ("",))[0], identity) for channel in CHANNELS):
             continue
         kept = {key: value for key, value in kept.items() if key[0] != case_id}
-        try:
+        with suppress(InputError):
             if run.record(case_id).status == "complete":
                 stale.append(case_id)
-        except InputError as error:
-            faults[case_id] = str(error)
 
     def channels() -> Iterator[tuple[str, np.ndarray, int]]:
         for case_id in stale:
             try:
                 stereo = episodes.load_audio(run.episodes, run.record(case_id))
-            except InputError as error:
-                faults[case_id] = str(error)
+            except InputError:
                 continue
             for index, channel in enumerate(CHANNELS):
                 yield f"{case_id}/{channel}", stereo[:, index], RATE_HZ
@@ -178,4 +174,4 @@ def probabilities(
             for (case, channel), (identity, values, samples) in sorted(kept.items())
         ]
         write_atomically(path, lambda part: pd.DataFrame(rows).to_parquet(part, index=False))
-    return {key: (each, samples) for key, (_, each, samples) in kept.items() if key[0] in identities}, faults
+    return {key: (each, samples) for key, (_, each, samples) in kept.items() if key[0] in identities}

@@ -17,9 +17,7 @@ import pandas as pd
 from workbench.contract import Benchmark
 from workbench.deciding import Decider, grid, scores
 from workbench.errors import InputError
-
-_EQUAL = 1e-9
-"""Scores this close are a tie: they are ratios of small counts, computed in floating point."""
+from workbench.statistics.agreement import ranks, tau_b
 
 
 @dataclass(frozen=True)
@@ -45,23 +43,29 @@ class Sweep:
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """Competition ranks (k, systems) by the ranking score: the greatest has 1, ties share a rank; NaN: no rank."""
-        return _ranks(self.scores[self.ranking])
+        """Competition ranks (k, systems) by the ranking score: the greatest has 1, ties share a rank, NaN has none."""
+        return ranks(self.scores[self.ranking])
 
     def summary(self) -> dict[str, float | int | None]:
         """Tau's mean, median, minimum and maximum, and how often the top of the ranking survives.
 
-        Shares count settings whose best (or best two, as a set; or whole order) is the default's.
+        Shares count settings whose best (or best two, as a set; or whole order) is the default's, among the
+        settings with a ranking; None where the default has none, since nothing can be kept then. Fewer than
+        two measured runs are no ranking, nor are runs that all tie at the default.
         Ties are broken by none: a tied place survives only if the same systems are tied in it.
         """
-        others = np.arange(len(self.settings)) != self.default
         tau = self.tau[~np.isnan(self.tau)]
-        ranks, base = self.ranks, self.ranks[self.default]
-        ranked = int((~np.isnan(base)).sum())
+        places = np.nan_to_num(self.ranks)
+        base = places[self.default]
+        ranked = (places > 0).sum(axis=1) >= 2
+        if len(np.unique(base[base > 0])) < 2:
+            ranked[:] = False
+        others = ranked & (np.arange(len(self.settings)) != self.default)
+        top, second = (places == 1), (places > 0) & (places <= 2)
         kept = {
-            "top1_kept": (((ranks == 1) == (base == 1)).all(axis=1)),
-            "top2_kept": (((ranks <= 2) == (base <= 2)).all(axis=1)),
-            "order_kept": ((ranks == base) | (np.isnan(ranks) & np.isnan(base))).all(axis=1),
+            "top1_kept": (top == top[self.default]).all(axis=1),
+            "top2_kept": (second == second[self.default]).all(axis=1),
+            "order_kept": (places == base).all(axis=1),
         }
 
         def share(mask: np.ndarray) -> float | None:
@@ -70,15 +74,17 @@ class Sweep:
 
         return {
             "settings": len(self.settings),
+            "ranked": int(ranked.sum()),
             "undefined": int(np.isnan(self.tau).sum()),
             "tau_mean": float(tau.mean()) if tau.size else None,
             "tau_median": float(np.median(tau)) if tau.size else None,
             "tau_min": float(tau.min()) if tau.size else None,
             "tau_max": float(tau.max()) if tau.size else None,
-            "ranked": ranked,
-            "ties_at_default": ranked - len(np.unique(base[~np.isnan(base)])),
-            **{name: share(mask) for name, mask in kept.items()},
-            **{f"{name}_elsewhere": share(mask[others]) for name, mask in kept.items()},
+            "ties_at_default": int((base > 0).sum() - len(np.unique(base[base > 0]))),
+            **{name: float(mask[ranked].mean()) if ranked.any() else None for name, mask in kept.items()},
+            **{
+                f"{name}_elsewhere": float(mask[others].mean()) if others.any() else None for name, mask in kept.items()
+            },
         }
 
     def frame(self) -> pd.DataFrame:
@@ -116,16 +122,18 @@ def sweep(
     *,
     base: Mapping[str, float] | None = None,
     strict: bool = False,
+    ranking: str | None = None,
 ) -> Sweep:
     """Decide every system under every combination of the axes.
 
     measurements : system name -> measurements frame. axes : threshold -> values; the benchmark's own
     preset when None. base : the thresholds in force, which the others are held at and rankings are compared
-    with (the benchmark's defaults when None); it is added to the grid where it is not in it.
+    with (the benchmark's defaults when None); it is added to the grid where it is not in it. ranking : the score
+    that ranks (the benchmark's own when None).
 
     Raises
     ------
-    InputError : no system, an unknown threshold, an empty axis.
+    InputError : no system, an unknown threshold or score, an empty axis.
     """
     if not measurements:
         raise InputError("A sweep needs the measurements of at least one run.")
@@ -137,37 +145,12 @@ def sweep(
         for name, values in scores(Decider(benchmark, frame), columns, strict=strict).items():
             per_system.setdefault(name, []).append(values)
     stacked = {name: np.stack(values, axis=1) for name, values in per_system.items()}
+    ranking = ranking or benchmark.ranking
+    if ranking not in stacked:
+        raise InputError(f"There is no score {ranking!r} to rank by; scores are {', '.join(stacked)}.")
     own = np.array([limits[name] for name in settings])
     default = int(np.flatnonzero((settings.to_numpy(float) == own).all(axis=1))[0])
-    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, benchmark.ranking, strict)
-
-
-def tau_b(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b of each row of scores (k, systems) against base (systems,).
-
-    Source: Kendall (1945), Biometrika 33:239: (concordant - discordant) / sqrt of the untied pairs
-    on either side. NaN where all systems tie on one side, or fewer than two are measured.
-    """
-    systems = len(base)
-    first, second = np.triu_indices(systems, 1)
-    ours = _signs(scores[:, first] - scores[:, second])
-    theirs = _signs(base[first] - base[second])
-    usable = ~np.isnan(ours) & ~np.isnan(theirs)
-    ours, theirs = np.where(usable, ours, 0), np.where(usable, theirs, 0)
-    below = np.sqrt((ours != 0).sum(axis=1) * (theirs != 0).sum(axis=1).astype(float))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(below > 0, (ours * theirs).sum(axis=1) / below, np.nan)
-
-
-def _signs(differences: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(differences) < _EQUAL, 0.0, np.sign(differences))
-
-
-def _ranks(scores: np.ndarray) -> np.ndarray:
-    """Competition ranks along the last axis, best 1; ties share a rank; what is not measured has none (NaN)."""
-    with np.errstate(invalid="ignore"):
-        above = (scores[..., None, :] > scores[..., :, None] + _EQUAL).sum(axis=-1)
-    return np.where(np.isnan(scores), np.nan, 1.0 + above)
+    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, ranking, strict)
 
 
 @dataclass(frozen=True)
@@ -212,8 +195,8 @@ def ranking_flips(
     at = int(np.flatnonzero(values == limits[threshold])[0])
     if (~np.isnan(found[at])).sum() < 2:
         raise InputError("A ranking needs at least two systems with a measured score; score more runs.")
-    ranks = _ranks(found)
-    changed = ((ranks != ranks[at]) & ~(np.isnan(ranks) & np.isnan(ranks[at]))).any(axis=1)
+    order = ranks(found)
+    changed = ((order != order[at]) & ~(np.isnan(order) & np.isnan(order[at]))).any(axis=1)
     below, above = np.flatnonzero(changed[:at]), np.flatnonzero(changed[at:])
     return RankingFlip(
         threshold,

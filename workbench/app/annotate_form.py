@@ -8,8 +8,6 @@ from typing import Any
 
 import panel as pn
 import param
-from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, HoverTool
 from panel.custom import JSComponent
 from panel.viewable import Viewer
 
@@ -23,9 +21,7 @@ from workbench.app.run_rows import RunRows, benchmark_of, signature
 from workbench.app.store import KEY
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError
-from workbench.pictures.canvas import Canvas
 from workbench.pictures.texts import plain
-from workbench.pictures.theme import FONT
 
 _HERE = Path(__file__).parent / "browser"
 _MOST_HISTORY = 100
@@ -65,11 +61,11 @@ class AnnotateForm(Viewer):
 
     def __init__(self, workspace: Workspace, view: Any, **params):
         super().__init__(workspace=workspace, **params)
-        canvas: Canvas = view.wave.canvas
+        picture = view.wave
         user = getattr(pn.state, "user", None)
-        self.form = Form(head=canvas.heads[0], range=canvas.range.name, sizing_mode="stretch_width", margin=0,
+        self.form = Form(head=picture.heads[0], range=picture.range.name, sizing_mode="stretch_width", margin=0,
                          annotator=user if isinstance(user, str) and user not in ("", "guest") else "")  # fmt: skip
-        self.marks = _add_marks(canvas)
+        self.marks = picture.lanes[0].sources["moments"]
         self.view = view
         self.form.param.watch(lambda *events: self._save(self.form.sent), "arrived")
         self.form.param.watch(lambda *events: self.show(), "annotator")
@@ -137,23 +133,6 @@ class AnnotateForm(Viewer):
 
     def __panel__(self):
         return self.form
-
-
-def _add_marks(canvas: Canvas) -> ColumnDataSource:
-    """Upright lines through every figure that shares the canvas' range, named in the last of them."""
-    source = ColumnDataSource({"x": [], "text": [], "short": []})
-    theme = canvas.theme
-    figures = [made for made in canvas.layout.children if made.x_range is canvas.range]
-    for made in figures:
-        low, high = made.y_range.start, made.y_range.end
-        lines = made.segment(
-            "x", low, "x", high, source=source, line_color=theme.series[3], line_width=2, line_alpha=0.85
-        )
-        made.add_tools(HoverTool(renderers=[lines], tooltips="@text", line_policy="interp"))
-    if figures:
-        figures[-1].text("x", 0.25, "short", source=source, text_color=theme.series[3], text_font=value(FONT),
-                         x_offset=4, text_font_size="11px", text_baseline="middle")  # fmt: skip
-    return source
 
 
 def _seen(run: RunRows) -> None:

@@ -11,8 +11,8 @@ from workbench.app.judged import judge_called
 from workbench.app.run_rows import benchmark_of
 from workbench.app.store import Store
 from workbench.cases import RATE_HZ
-from workbench.contract import KEYS, Mark
-from workbench.pictures.marks import turns_of
+from workbench.contract import KEYS
+from workbench.pictures.lanes import items, turns_of
 from workbench.pictures.texts import block, esc, highlight, pairs, script
 
 _SIGNS = {"pass": "✓ pass", "fail": "✗ fail"}
@@ -78,18 +78,10 @@ def _verdict(detail: Detail) -> str:
     columns = [column for column in (benchmark.columns if benchmark else ()) if column.table and column.kind != "text"]
     facts = {"metric": row["metric"].replace("_", " "), "event": row["event"], "heard as": row["label"]}
     facts |= {column.heading: row.get(column.name) for column in columns if column.name not in KEYS}
-    facts["measured"] = ", ".join(mark.words for mark in marks_of(detail) if mark.kind != "window")
+    facts["measured"] = ", ".join(mark.words for mark in detail.marks if mark.kind != "window")
     expected = detail.case.expect if detail.case else {}
     told = pairs({name.replace("_", " "): value for name, value in expected.items() if is_scalar(value)})
     return _section("Verdict", "".join(lines) + pairs(facts)) + _folded("What is expected", told)
-
-
-def marks_of(detail: Detail) -> list[Mark]:
-    """Where the row's window, onset, offset and limit lie on the clock, in the benchmark's words."""
-    benchmark = benchmark_of(detail.row.get("benchmark", ""))
-    if benchmark is None or not detail.measurement:
-        return []
-    return benchmark.marks(detail.measurement | {name: detail.row[name] for name in ("limit", "limit_value")})
 
 
 _PASSED = {True: ("pass", "✓"), False: ("fail", "✗"), None: ("other", "·")}
@@ -176,7 +168,7 @@ def below(detail: Detail, words: str = "") -> str:
     """What was said, below the waveforms: the user's script by cue and the agent's own transcript."""
     out = []
     played = {cue.id: cue for cue in detail.record.cues} if detail.record else {}
-    turns = turns_of(detail.case)
+    turns = turns_of(detail.case, detail.speakers)
     for cue in detail.case.cues if detail.case else ():
         at = played.get(cue.id)
         when = f"{at.start_s:.2f} to {at.end_s:.2f} s" if at and at.start_s is not None and at.end_s is not None else (
@@ -188,13 +180,10 @@ def below(detail: Detail, words: str = "") -> str:
     user = _section("User script", "".join(out))
     if detail.record is None:
         return user
-    items: dict[str, list] = {}
-    for piece in detail.record.transcript or ():
-        items.setdefault(piece.item, []).append(piece)
-    lines = []
-    for pieces in items.values():
-        text = "".join(piece.text for piece in pieces).strip()
-        lines.append(f'<div class="wb-part"><b>arrived from {pieces[0].t_s:.2f} s</b>{highlight(text, words)}</div>')
+    lines = [
+        f'<div class="wb-part"><b>arrived from {first:.2f} s</b>{highlight(text, words)}</div>'
+        for first, _, text in items(detail)
+    ]
     nothing_said = ("The agent gives no text of what it says." if detail.record.transcript is None
                     else "The agent said nothing.")  # fmt: skip
     agent = "".join(lines) or f'<div class="wb-muted">{nothing_said}</div>'

@@ -10,13 +10,14 @@ from panel.viewable import Viewer
 
 from workbench.app import case_texts
 from workbench.app.annotate_form import AnnotateForm
-from workbench.app.components import Player, RowsTable, cell, head, text_pane
+from workbench.app.components import RowsTable, cell, head, text_pane
 from workbench.app.detail import Detail, load_detail
 from workbench.app.look import TEXT_CSS, WIDGET_CSS
+from workbench.app.player import Player, system
 from workbench.app.store import Key, key_of
 from workbench.app.workspace import Workspace
 from workbench.contract import KEYS
-from workbench.pictures.waveform import Waveform
+from workbench.pictures.recording import Picture
 
 SIDE_PX = 380
 _NOT_LISTED = ("run", "case", "latency_s", "error")
@@ -32,10 +33,8 @@ class CaseView(Viewer):
 
     def __init__(self, workspace: Workspace, **params):
         super().__init__(workspace=workspace, **params)
-        self.wave = Waveform(workspace.look)
-        self.player = Player(
-            heads=self.wave.canvas.heads, range=self.wave.canvas.range.name, sizing_mode="stretch_width"
-        )
+        self.wave = Picture(workspace.look, tall=True, width_px=800)
+        self.player = Player(heads=self.wave.heads, range=self.wave.range.name, sizing_mode="stretch_width")
         self.head, self.note, self.under, self.side = (text_pane(0) for _ in range(4))
         self._shown = None
         self._keys: list[Key] = []
@@ -86,18 +85,17 @@ class CaseView(Viewer):
         if not space.served:
             detail.files = []
         with pn.io.hold():
-            self.wave.detail = detail
+            self.wave.show([detail])
             if not same:
-                self.wave.show(*(space.span or self.wave.whole))
+                self.wave.view(*(space.span or self.wave.whole))
             self.detail = detail
             window = detail.window
             source = space.sound(space.run, detail)
-            self.player.param.update(start=space.at_s or 0.0, duration=detail.duration_s,
-                                     window=list(window or (0.0, detail.duration_s)))  # fmt: skip
-            self.player.src = source
+            self.player.param.update(start=space.at_s or 0.0, window=list(window or (0.0, detail.duration_s)))
+            self.player.systems = [system(space.run, detail, source)]
             self.under.object = case_texts.below(detail, space.words)
             self.side.object = case_texts.beside(detail, space.store, space.words)
-            self.note.object = case_texts.note(self.wave.told)
+            self.note.object = case_texts.note(detail.loudness)
             self._place()
             self._list()
 
@@ -157,22 +155,16 @@ class CaseView(Viewer):
                 self.wave.fit()
             case "s":
                 self._spectrum()
-            case "l":
-                player.loop = not player.loop
             case "1" | "2" | "3":
                 player.channel = ("both", "user", "agent")[int(key) - 1]
-            case "[" | "]":
-                steps = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
-                at = steps.index(player.speed) if player.speed in steps else 2
-                player.speed = steps[min(max(at + (1 if key == "]" else -1), 0), len(steps) - 1)]
-            case "ArrowLeft" | "ArrowRight":
-                player.seek_by(-1.0 if key == "ArrowLeft" else 1.0)
+            case _:
+                player.press(key)
 
     def __panel__(self):
         row = {"margin": (0, 0, 6, 0), "sizing_mode": "stretch_width"}
         left = pn.Column(
             pn.Row(self.head, *self.buttons, self.previous, self.next, **row),
-            pn.pane.Bokeh(self.wave.canvas.layout, sizing_mode="stretch_width", margin=0),
+            pn.pane.Bokeh(self.wave.layout, sizing_mode="stretch_width", margin=0),
             self.note,
             pn.Row(self.player, margin=(6, 0, 8, 0), sizing_mode="stretch_width"),
             self.about_others,

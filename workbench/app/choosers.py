@@ -1,4 +1,4 @@
-"""Browser components of the views that show several runs: which runs, which thresholds, whose audio."""
+"""Browser components of the views that show several runs: which runs, which thresholds."""
 
 from __future__ import annotations
 
@@ -52,26 +52,3 @@ class Sliders(JSComponent):
                 name: float(min(max(value, known[name]["low"]), known[name]["high"])) for name, value in values.items()
             }
             self.param.trigger("moved")
-
-
-class StackPlayer(JSComponent):
-    """Plays one of `systems`: dicts with name, src ('' for none), lead (s) and group (of the same case)."""
-
-    systems = param.List([])
-    heard = param.Integer(0)
-    heads = param.List([])
-    range = param.String("")
-    channel = param.Selector(default="both", objects=["both", "user", "agent"])
-    speed = param.Number(1.0, bounds=(0.5, 2.0))
-    loop = param.Boolean(False)
-    window = param.List([])
-    viewport = param.List([])
-
-    _esm = _HERE / "stack_player.js"
-    _stylesheets = [_CONTROLS, css("stack_player")]
-
-    def seek_by(self, seconds: float) -> None:
-        self._send_msg({"by": float(seconds)})
-
-    def pause(self) -> None:
-        self._send_msg({"pause": True})

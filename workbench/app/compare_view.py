@@ -8,22 +8,21 @@ import panel as pn
 
 from workbench.analysis.compare import Comparison, compare
 from workbench.app.case_texts import word
-from workbench.app.choosers import StackPlayer
 from workbench.app.components import RowsTable, cell, head, text_pane
 from workbench.app.detail import Detail, load_detail
 from workbench.app.filters import ordered
 from workbench.app.look import WIDGET_CSS
+from workbench.app.player import Player, system
 from workbench.app.run_rows import RunRows
 from workbench.app.side_by_side import Together, identity, load_tables, rule_switch
 from workbench.app.store import key_of
 from workbench.app.tables import muted, tests_table
 from workbench.contract import KEYS
 from workbench.errors import InputError
-from workbench.pictures.stack_picture import Stack
+from workbench.pictures.recording import Picture
 from workbench.pictures.texts import esc, nothing, number
 from workbench.runs import load_run
 
-RESAMPLES = 2000
 _WHICH = {"all differences": "all", "wins": "wins", "losses": "losses"}
 
 
@@ -44,14 +43,14 @@ class CompareView(Together):
         self.tests, self.count, self.title = (text_pane(4) for _ in range(3))
         self.table = RowsTable(size=8, sizing_mode="stretch_width", empty="On no row do these runs differ.",
                                stylesheets=[".holder { max-height: 262px; min-height: 60px; }"])  # fmt: skip
-        self.stack = Stack(space.look, self.most)
+        self.stack = Picture(space.look, self.most)
         self.heads = [text_pane(4) for _ in range(self.most)]
         # A column around each, since a Bokeh pane takes over its figure's own visibility.
         self.panes = [
             pn.Column(pn.pane.Bokeh(lane.figure, sizing_mode="stretch_width", margin=0), margin=(0, 0, 4, 0),
                       sizing_mode="stretch_width") for lane in self.stack.lanes
         ]  # fmt: skip
-        self.player = StackPlayer(heads=self.stack.heads, range=self.stack.range.name, sizing_mode="stretch_width",
+        self.player = Player(heads=self.stack.heads, range=self.stack.range.name, sizing_mode="stretch_width",
                                   margin=(6, 0, 6, 0))  # fmt: skip
         self.names: tuple[str, ...] = ()
         self.comparison: Comparison | None = None
@@ -90,7 +89,7 @@ class CompareView(Together):
         elif choice.runs:
             try:
                 self.comparison = compare(choice.benchmark, {run.name: _scored(run) for run in choice.runs})
-                tests = self.comparison.tests(space.rule, resamples=RESAMPLES)
+                tests = self.comparison.tests(space.rule)
                 self.tests.object = tests_table(tests, self.names[0])
                 told += self.comparison.notes
                 if len(self.comparison.only_in):
@@ -150,7 +149,7 @@ class CompareView(Together):
         if other:
             self.details = [load_detail(space.store, (name, *space.key[1:])) for name in self.names] if shown else []
         turned = self.stack.aligned is not None and self.stack.aligned != (space.align == "window")
-        self.stack.show(self.details, space.align == "window")
+        self.stack.show(self.details, aligned=space.align == "window")
         if turned:
             space.span = []  # seconds of another clock
         self.stack.view(*(space.span or self.stack.whole))
@@ -163,13 +162,12 @@ class CompareView(Together):
         named = " ".join(filter(None, space.key[1:]))
         self.title.object = f"<h3>{esc(named)} under each system</h3>" if shown else muted(
             "Choose a row in the table to see and hear it under every system.")  # fmt: skip
-        group = f"{space.case} {space.event}"
         systems = [
-            {"name": name, "src": space.sound(name, detail), "lead": lane.lead_s, "group": group}
+            system(name, detail, space.sound(name, detail), lane.lead_s)
             for name, detail, lane in zip(self.names, self.details, self.stack.lanes, strict=False)
         ]
         self.player.param.update(
-            window=list(self.stack.window() or self.stack.whole), heard=self._place(), systems=systems
+            window=list(self.stack.window or self.stack.whole), heard=self._place(), systems=systems
         )
         self.table.see(self._at())
 
@@ -212,8 +210,7 @@ class CompareView(Together):
         if len(view) != 2 or view[0] >= view[1]:
             return
         if any(abs(a - b) > 1e-6 for a, b in zip(view, self.stack.span, strict=True)):
-            with pn.io.hold():
-                self.stack.refill(*view)
+            self.stack.span = view
         whole = all(abs(a - b) < 0.01 for a, b in zip(view, self.stack.whole, strict=True))
         self.workspace.span = [] if whole else view
 
@@ -224,27 +221,18 @@ class CompareView(Together):
             self._open(min(max(here + by if here >= 0 else 0, 0), len(self.differing) - 1))
 
     def press(self, key: str) -> None:
-        player, window = self.player, self.stack.window()
         match key:
             case "n" | "p":
                 self.step(1 if key == "n" else -1)
-            case "w" if window:
-                around = max(0.6 * (window[1] - window[0]), 0.5)
-                self.stack.view(
-                    max(self.stack.whole[0], window[0] - around), min(self.stack.whole[1], window[1] + around)
-                )
-            case "f" | "w":
-                self.stack.view(*self.stack.whole)
-            case "l":
-                player.loop = not player.loop
-            case "1" | "2" | "3" | "4" if int(key) <= len(self.names):
-                player.heard = int(key) - 1
-            case "[" | "]":
-                steps = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
-                at = steps.index(player.speed) if player.speed in steps else 2
-                player.speed = steps[min(max(at + (1 if key == "]" else -1), 0), len(steps) - 1)]
-            case "ArrowLeft" | "ArrowRight":
-                player.seek_by(-1.0 if key == "ArrowLeft" else 1.0)
+            case "w":
+                self.stack.zoom_to_window()
+            case "f":
+                self.stack.fit()
+            case "1" | "2" | "3" | "4":
+                if int(key) <= len(self.names):
+                    self.player.heard = int(key) - 1
+            case _:
+                self.player.press(key)
 
     def __panel__(self):
         lanes = [part for pair in zip(self.heads, self.panes, strict=True) for part in pair]

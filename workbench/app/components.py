@@ -1,4 +1,4 @@
-"""The browser components: player, keys, address, table of rows, filters with counts.
+"""The browser components: keys, address, table of rows, filters with counts.
 
 Each is a small script in browser/ that loads nothing from outside; Python sees only params.
 """
@@ -20,37 +20,6 @@ from workbench.pictures.texts import nothing, number, plain
 
 _HERE = Path(__file__).parent / "browser"
 _CONTROLS = css("controls")
-
-
-class Player(JSComponent):
-    """Plays one stereo file and is the clock of the case: moves the spans named in `heads`.
-
-    src : address of the audio; '' for none. range : name of the Bokeh range that is watched. viewport :
-    what that range shows, told 40 ms after it came to rest. time : where playback stands when it is
-    not playing. window : what `loop` repeats.
-    """
-
-    src = param.String("")
-    duration = param.Number(0.0)
-    start = param.Number(0.0, doc="where a newly loaded file stands")
-    heads = param.List([])
-    range = param.String("")
-    channel = param.Selector(default="both", objects=["both", "user", "agent"])
-    speed = param.Number(1.0, bounds=(0.5, 2.0))
-    loop = param.Boolean(False)
-    window = param.List([])
-    viewport = param.List([])
-    time = param.Number(0.0)
-    playing = param.Boolean(False)
-
-    _esm = _HERE / "player.js"
-    _stylesheets = [_CONTROLS, css("player")]
-
-    def seek(self, seconds: float) -> None:
-        self._send_msg({"seek": float(seconds)})
-
-    def seek_by(self, seconds: float) -> None:
-        self._send_msg({"by": float(seconds)})
 
 
 class Keys(JSComponent):

@@ -8,9 +8,6 @@ from running.
 
 from __future__ import annotations
 
-import base64
-import io
-import json
 import os
 import secrets
 from collections.abc import Callable, Sequence
@@ -20,27 +17,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import soundfile
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from workbench.app import annotations, case_texts
 from workbench.app.detail import CHANNELS, Detail, load_detail
-from workbench.app.look import css, variables
+from workbench.app.look import css
 from workbench.app.store import Key, Store
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_text
-from workbench.pictures import marks
+from workbench.pictures import standalone
+from workbench.pictures.peaks import encode
 from workbench.pictures.texts import esc, plain
-from workbench.pictures.theme import DARK, LIGHT, Theme
+from workbench.pictures.theme import DARK, LIGHT, variables
 from workbench.version import VERSION
 
-STEP_S = 0.005
-_COMPRESSION = 0.94
-"""libsndfile's scale: about 15 kbit/s a channel, and silence costs next to nothing."""
-
-_BLOCK = 24_000
 INDEX_COLUMNS = ("run", "event", "turn_label", "metric", "condition", "level", "action", "verdict", "label", "reason")
 
 
@@ -53,22 +44,23 @@ def case_page(store: Store, key: Key, *, audio: dict[str, str] | None = None, ba
     """
     detail = _detail(store, key)
     people, _, _ = annotations.of_row(store.runs[key[0]].folder, *key[1:])
-    if audio is None:
-        sound = ogg(detail, "both")
-        audio = {"both": f"data:audio/ogg;base64,{base64.b64encode(sound).decode()}"} if sound else {}
+    inline = ""
+    if audio is None and detail.recording is not None:
+        inline = detail.recording.data_url()
+    moments = [(t_s, plain(text or said.annotator, 60)) for said in people for t_s, text in said.moments.values()]
     nonce = secrets.token_urlsafe(12)
     context = {
         "title": plain(f"{' '.join(key[1:]).strip()} in {key[0]}: {detail.row['verdict']}"),
         "css": Markup(_css() + css_file("case.css")),
         "head": Markup(case_texts.head(detail, 0, 1).partition('<span class="wb-muted">·')[0]),
-        "note": _note(detail),
+        "picture": Markup(standalone.block(detail, audio=audio or {}, inline=inline, moments=moments, keys=True,
+                                           nonce=nonce)),
         "beside": Markup(case_texts.beside(replace(detail, files=[]), store)),
         "below": Markup(case_texts.below(detail)),
         "people": Markup(_people(people)),
         "about": f"Exported by Duplex Workbench {VERSION}, {datetime.now(UTC):%Y-%m-%d %H:%M UTC}. Keys: space plays, "
                  "arrows move by a second, w and f zoom, l loops the window; the wheel zooms, a click seeks.",
-        "data": Markup(_json(_data(detail, audio, people))),
-        "js": Markup(css_file("case.js")), "nonce": nonce, "back": back,
+        "nonce": nonce, "back": back,
     }  # fmt: skip
     return _environment().get_template("case.html").render(context)
 
@@ -143,17 +135,7 @@ def ogg(detail: Detail, side: str) -> bytes | None:
     if detail.recording is None:
         return None
     samples = detail.recording.samples if side == "both" else detail.recording.samples[:, [CHANNELS.index(side)]]
-    stream = io.BytesIO()
-    options: dict[str, Any] = {"format": "OGG", "subtype": "OPUS"}
-    try:
-        file = soundfile.SoundFile(stream, "w", detail.recording.rate_hz, samples.shape[1],
-                                   compression_level=_COMPRESSION, **options)  # fmt: skip
-    except TypeError:  # soundfile before 0.13 knows no level; its default is larger and sounds the same
-        file = soundfile.SoundFile(stream, "w", detail.recording.rate_hz, samples.shape[1], **options)
-    with file:
-        for at in range(0, len(samples), _BLOCK):
-            file.write(samples[at : at + _BLOCK])
-    return stream.getvalue()
+    return encode(samples, detail.recording.rate_hz)
 
 
 def _detail(store: Store, key: Key) -> Detail:
@@ -161,44 +143,6 @@ def _detail(store: Store, key: Key) -> Detail:
     if not detail.row:
         raise InputError(" ".join(detail.missing))
     return detail
-
-
-def _data(detail: Detail, audio: dict[str, str], people: list) -> dict[str, Any]:
-    recording = detail.recording
-    lines = [[x, text, "ink"] for x, text in marks.measured_lines(detail)]
-    limit = marks.limit_line(detail)
-    shown = [detail.window] if detail.window else []
-    shown += [pair for pair in detail.windows.values() if pair not in shown]
-    return {
-        "duration": round(detail.duration_s, 4), "step": STEP_S, "audio": audio,
-        "peaks": [_peaks(recording, channel) for channel in (0, 1)] if recording is not None else [],
-        "gains": [recording.gain(channel) if recording is not None else 1.0 for channel in (0, 1)],
-        "spans": [(detail.spans or {}).get(name, np.empty((0, 2))).round(3).tolist() for name in CHANNELS],
-        "windows": [[round(float(end), 4) for end in pair] for pair in shown],
-        "lines": lines + ([[*limit, "limit"]] if limit else []),
-        "cues": [round(float(x), 3) for x in marks.cue_bounds(detail)],
-        "moments": [[t_s, plain(text or said.annotator, 60)] for said in people for t_s, text in said.moments.values()],
-    }  # fmt: skip
-
-
-def _peaks(recording: Any, channel: int) -> str:
-    """Least and greatest value of every 5 ms, as base64 of int8 pairs."""
-    samples, hop = recording.samples[:, channel], round(recording.rate_hz * STEP_S)
-    edges = np.arange(0, len(samples), hop)
-    low, high = np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
-    pairs = np.stack([np.floor(low / 258), np.ceil(high / 258)], axis=1).clip(-127, 127).astype(np.int8)
-    return base64.b64encode(pairs.tobytes()).decode()
-
-
-def _note(detail: Detail) -> str:
-    if detail.recording is None:
-        return "no audio was recorded"
-    gains = [
-        f"{name} {detail.recording.gain(at):.1f}×"
-        for at, name in enumerate(CHANNELS)
-        if detail.recording.gain(at) >= 1.5
-    ]
-    return f"drawn larger than it sounds: {', '.join(gains)}" if gains else ""
 
 
 def _people(people: list) -> str:
@@ -216,22 +160,13 @@ def _people(people: list) -> str:
 
 
 def _css() -> str:
-    def of(theme: Theme) -> str:
-        more = f"--wb-window: {theme.window}; --wb-moment: {theme.series[3]}; color-scheme: {theme.name};"
-        return f"{variables(theme)} {more}"
-
-    return f":root {{ {of(LIGHT)} }} :root[data-theme=dark] {{ {of(DARK)} }}\n{css('text').replace(':host', 'body')}\n"
+    light, dark = (f"{variables(theme)} color-scheme: {theme.name};" for theme in (LIGHT, DARK))
+    shared = css("text").replace(":host", "body") + standalone.style()
+    return f":root {{ {light} }} :root[data-theme=dark] {{ {dark} }}\n{shared}\n"
 
 
 def css_file(name: str) -> str:
     return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
-
-
-def _json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
 
 
 def _environment() -> Environment:

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_bootstrap_sums, slice_sums
 from workbench.contract import Column
 from workbench.pictures.texts import terms
+from workbench.statistics import rate
+from workbench.statistics.slices import outcomes
 
 _MOST_VALUES = 60
 
@@ -162,21 +163,18 @@ def ordered(frame: pd.DataFrame, rows: np.ndarray, column: str, descending: bool
 
 
 def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
-    """Passed, measured, rows, rate and interval a group; unmeasured rows are counted, never rated.
+    """Passed, measured, rows, rate and its interval a group; unmeasured rows are counted, never rated.
 
     The interval is that of the report: conversations are what is independent, not their cases.
     """
     by = list(by)
-    groups = frame[by].apply(_words).groupby(by, sort=True)
-    out = pd.DataFrame(list(groups.groups) if len(by) > 1 else [(key,) for key in groups.groups], columns=by)
-    codes = groups.ngroup().to_numpy()
-    passed = frame["verdict"].map({"pass": 1.0, "fail": 0.0}).to_numpy(float)
-    sums = slice_sums(passed[:, None], codes[:, None] == np.arange(len(out)), frame["conversation"])
-    out["passed"], out["measured"] = (each.sum(axis=0).astype(int) for each in (sums.numerators, sums.denominators))
-    out["rows"] = np.bincount(codes, minlength=len(out))
-    out["rate"] = out["passed"] / out["measured"].where(out["measured"] > 0)
-    intervals = [
-        each.interval or (None, None) for each in cluster_bootstrap_sums(sums.numerators, sums.denominators).columns
-    ]
-    out["low"], out["high"] = zip(*intervals, strict=True) if intervals else ((), ())
-    return out
+    words = frame[by].apply(_words).reset_index(drop=True)
+    outcome, conversation = outcomes(frame["verdict"]), pd.factorize(frame["conversation"].astype(str))[0]
+    rows = []
+    for names, part in words.groupby(by, sort=True):
+        at = part.index.to_numpy()
+        found = rate(outcome[at], conversation[at])
+        counts = {"passed": found.numerator, "measured": found.denominator, "rows": len(at)}
+        ends = {"rate": found.value, "low": found.low, "high": found.high, "note": found.note}
+        rows.append(dict(zip(by, names, strict=True)) | counts | ends)
+    return pd.DataFrame(rows, columns=[*by, "passed", "measured", "rows", "rate", "low", "high", "note"])

@@ -14,10 +14,11 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.sweep import Sweep, sweep, tau_b
+from workbench.analysis.sweep import Sweep, sweep
 from workbench.app.store import Key
 from workbench.contract import FAIL, KEYS, PASS, Benchmark, Score
 from workbench.deciding import Decider
+from workbench.statistics import tau_b
 
 
 @dataclass(frozen=True)
@@ -114,15 +115,3 @@ def _masks(scores: Mapping[str, Score]) -> tuple[np.ndarray, np.ndarray, np.ndar
     minus = [np.zeros(len(plus), bool) if each.minus is None else each.minus for each in scores.values()]
     has_minus = np.array([each.minus is not None for each in scores.values()])
     return plus.astype(np.float32), np.stack(minus, axis=1).astype(np.float32), has_minus
-
-
-def shown(value: float) -> str:
-    """A score in percent or points; a dash where nothing was measured."""
-    return "–" if value != value else f"{100 * value:.1f}"
-
-
-def ranks(values: Sequence[float], better: str = "more") -> list[int]:
-    """Competition ranks, best 1; what is not measured comes last. better : 'more' or 'less'."""
-    sign = -1.0 if better == "less" else 1.0
-    numbers = [float("-inf") if value != value else sign * float(value) for value in values]
-    return [1 + sum(other > value + 1e-9 for other in numbers) for value in numbers]

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import panel as pn
 import param
@@ -51,9 +51,30 @@ def identity(run: RunRows) -> tuple:
     return (str(run.folder), *(each for each in run.signature if each[0] != annotations.NAME))
 
 
-_KEEP = 24
-_kept: OrderedDict[tuple, Scores] = OrderedDict()
-_lock = Lock()
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """The `most` values that were used last, for all sessions."""
+
+    def __init__(self, most: int):
+        self._most, self._lock = most, Lock()
+        self._kept: OrderedDict[Any, T] = OrderedDict()
+
+    def get(self, key: Any) -> T | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: Any, value: T) -> None:
+        with self._lock:
+            self._kept[key] = value
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+
+_tables: Kept[Scores] = Kept(24)
 
 
 def is_scored(run: RunRows) -> bool:
@@ -67,18 +88,12 @@ def load_tables(run: RunRows) -> Scores:
     ------
     InputError : not scored, scored by another version, or unreadable.
     """
-    key = identity(run)
-    with _lock:
-        found = _kept.get(key)
+    found = _tables.get(identity(run))
     if found is None:
         found = read_scores(run.folder)
         if found.problem:
             raise InputError(found.problem)
-    with _lock:
-        _kept[key] = found
-        _kept.move_to_end(key)
-        while len(_kept) > _KEEP:
-            _kept.popitem(last=False)
+        _tables.put(identity(run), found)
     return found
 
 

@@ -19,7 +19,7 @@ from workbench.app.tables import rank_table
 from workbench.contract import WORDS, Threshold
 from workbench.errors import InputError
 from workbench.pictures import tau_histogram
-from workbench.pictures.sweep_pictures import HeatMaps, Ranking
+from workbench.pictures.sweeps import Ranking, SweepMaps
 
 SIDE_PX = 250
 _NOT_SHOWN = ("verdict", "strict", "label", "latency_s", "judge_score", "reason", "error", "annotation")
@@ -44,7 +44,7 @@ class SweepView(Together):
         )
         self.ranks, self.title = text_pane(8), text_pane(0)
         self.title.object = "<h3>Rows whose verdict turned (a click opens the case)</h3>"
-        self.maps, self.ranking = HeatMaps(theme), Ranking(theme)
+        self.maps, self.ranking = SweepMaps(theme), Ranking(theme)
         self.grid_tau = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
         self.grid_box = pn.Card(
             self.grid_tau, title="Rankings over the whole preset", collapsed=True, sizing_mode="stretch_width",
@@ -147,8 +147,10 @@ class SweepView(Together):
             y = next((name for name in known if name != x), x)
         if x != y:
             grid, axes = engine.grid(settings, x, y, self.map_of.value), {x: engine.axis(x), y: engine.axis(y)}
-            self.maps.fill(grid, engine.names, axes, full, engine.limits, engine.scores[self.map_of.value].heading)
-        self.ranking.fill(engine.names, engine.base[score][0], answer.scores[score], engine.scores[score].heading)
+            self.maps.show(grid, engine.names, axes, full, engine.limits, engine.scores[self.map_of.value].heading)
+        chosen = engine.scores[score]
+        self.ranking.fill(engine.names, engine.base[score][0], answer.scores[score], chosen.heading,
+                          less=chosen.better == "less")  # fmt: skip
         self.ranks.object = rank_table(engine, answer, score, settings)
         place = self.workspace.store.position
         self._turned = [

@@ -9,14 +9,15 @@ from typing import Any
 import pandas as pd
 
 from workbench.app.filters import pass_rates
-from workbench.app.redecide import Answer, Redecide, ranks
-from workbench.app.redecide import shown as points
+from workbench.app.redecide import Answer, Redecide
+from workbench.pictures.rates import percent
 from workbench.pictures.texts import esc, nothing
 from workbench.pictures.theme import HEAT, on_heat
-from workbench.report import shown
 from workbench.report.calibration import EXPECTED
-from workbench.report.gather import Gathered, plain
+from workbench.report.figures import Figure, plain
+from workbench.report.gather import Gathered
 from workbench.report.page import table_of
+from workbench.statistics import ranks
 
 _MOST_ROWS = 400
 _RUNS_IN_STRIP = 8
@@ -74,7 +75,8 @@ def strip(rows: pd.DataFrame, by: str) -> str:
 
 
 def _spread(rate: pd.Series) -> str:
-    return "no interval" if nothing(rate["low"]) else f"{rate['low']:.1%} to {rate['high']:.1%}"
+    ends = "" if nothing(rate["low"]) else f"{rate['low']:.1%} to {rate['high']:.1%}"
+    return ", ".join(filter(None, (ends, rate["note"])))
 
 
 def _whole_cell(rate: pd.Series) -> str:
@@ -98,11 +100,12 @@ def _rate_cell(rate: pd.Series) -> str:
 
 def tests_table(frame: pd.DataFrame, baseline: str) -> str:
     """Every other run against the baseline, a line a metric. frame : of `Comparison.tests`."""
-    heads = ("", "wins", "losses", "ties", "excluded", "difference, points", "95 % interval", "p (bootstrap)",
+    heads = ("", "wins", "losses", "ties", "excluded", "difference, points", "95 % interval", "p (sign flip)",
              "p (McNemar)")  # fmt: skip
     lines = []
     for row in frame.to_dict("records"):
-        interval = "none" if nothing(row["low_pp"]) else f"{row['low_pp']:+.1f} to {row['high_pp']:+.1f}"
+        ends = "" if nothing(row["low_pp"]) else f"{row['low_pp']:+.1f} to {row['high_pp']:+.1f}"
+        interval = esc(", ".join(filter(None, (ends, row["note"]))))
         difference = "–" if nothing(row["difference_pp"]) else f"{row['difference_pp']:+.1f}"
         about = f"{esc(row['metric'].replace('_', ' '))}: " if row["metric"] else ""
         names = f"{about}{esc(row['system'], 40)} against {esc(baseline, 40)}"
@@ -110,14 +113,14 @@ def tests_table(frame: pd.DataFrame, baseline: str) -> str:
             (
                 f'<th scope="row" title="{esc(row["system"])}">{names}</th><td class="wb-pass">{row["wins"]}</td>',
                 f'<td class="wb-fail">{row["losses"]}</td><td>{row["ties"]}</td><td>{row["excluded"]}</td>',
-                f'<td>{difference}</td><td title="{esc(row.get("note") or "")}">{interval}</td>',
-                f"<td>{_p(row['p_bootstrap_holm'])}</td><td>{_p(row['p_mcnemar_holm'])}</td>",
+                f"<td>{difference}</td><td>{interval}</td>",
+                f"<td>{_p(row['p_sign_flip_holm'])}</td><td>{_p(row['p_mcnemar_holm'])}</td>",
             )
         )
     about = (
         "Wins: the run passes where the baseline fails. Only rows measured for both count, metric by metric. Intervals "
-        "and the bootstrap resample conversations; McNemar's exact test takes rows as independent. Both p values are "
-        "corrected by Holm."
+        "go by conversations, and so does the exact sign-flip test; McNemar's exact test takes rows as independent. Both "
+        "p values are corrected by Holm."
     )
     return grid(heads, lines) + muted(about)
 
@@ -129,20 +132,21 @@ def _p(value: Any) -> str:
 def rank_table(engine: Redecide, answer: Answer, score: str, settings: Mapping[str, float]) -> str:
     """Every score of every run now, with its change since the thresholds in force, ranked by one of them."""
     kinds = engine.scores
-    before = ranks(engine.base[score][0], kinds[score].better)
-    now = ranks(answer.scores[score], kinds[score].better)
+    sign = -1.0 if kinds[score].better == "less" else 1.0
+    before, now = ranks(sign * engine.base[score][0]), ranks(sign * answer.scores[score])
     lines = []
-    for at in sorted(range(len(engine.names)), key=lambda at: now[at]):
+    for at in sorted(range(len(engine.names)), key=lambda at: (math.isnan(now[at]), now[at])):
         moved = before[at] - now[at]
-        arrow = f"▲{moved}" if moved > 0 else f"▼{-moved}" if moved < 0 else ""
+        arrow = f"▲{moved:g}" if moved > 0 else f"▼{-moved:g}" if moved < 0 else ""
         cells = []
         for name in kinds:
             value, change = answer.scores[name][at], answer.scores[name][at] - engine.base[name][0][at]
             aside = f' <span class="wb-muted">({100 * change:+.1f})</span>' if abs(change) > 5e-4 else ""
-            cells.append(f"<td>{points(value)}{aside}</td>")
+            cells.append(f"<td>{percent(value)}{aside}</td>")
         run = engine.names[at]
         turned = len(answer.flips[run]) or "–"
-        lines.append([f'<th scope="row" title="{esc(run)}">{now[at]} {arrow} {esc(run, 40)}</th>', *cells,
+        place = "not ranked" if math.isnan(now[at]) else f"{now[at]:g}"
+        lines.append([f'<th scope="row" title="{esc(run)}">{place} {arrow} {esc(run, 40)}</th>', *cells,
                       f"<td>{turned}</td>"])  # fmt: skip
     known = engine.benchmark.threshold
     moved = ", ".join(f"{known[name].heading} {known[name].words(value)}" for name, value in settings.items())
@@ -173,7 +177,7 @@ def figures_table(table: dict[str, Any] | None, about: str, has_picture: bool) -
     return note + grid((*table["heads"], *table["runs"]), lines)
 
 
-def _figure(cell: shown.Figure | None) -> str:
+def _figure(cell: Figure | None) -> str:
     if cell is None:
         return '<td class="wb-muted">–</td>'
     under = "".join(f'<br><span class="wb-muted">{esc(text)}</span>' for text in (cell.spread, cell.strict) if text)
@@ -196,7 +200,7 @@ def calibration_table(found: Gathered) -> str:
     """Rule by run, with what reference agents should show, and every exception."""
     matrix, kinds = found.calibration.matrix, found.calibration.kinds
     lines = []
-    for rule, part in matrix.groupby(found.verifier, sort=False):
+    for rule, part in matrix.groupby(found.benchmark.rule_column, sort=False):
         rows = part.set_index("run")
         cells = [_met(rows.loc[name]) if name in rows.index else "<td></td>" for name in found.names]
         lines.append([f'<th scope="row">{esc(rule)}</th>', *cells])
@@ -205,13 +209,12 @@ def calibration_table(found: Gathered) -> str:
         f"The oracle should pass {EXPECTED['oracle'][0]} {EXPECTED['oracle'][1]:.0%} and contrary "
         f"{EXPECTED['contrary'][0]} {EXPECTED['contrary'][1]:.0%}: ✓ means that it does."
     )
-    odd = table_of(found.calibration.exceptions, found.names)
+    odd = table_of(found.calibration.exceptions, None, found.names)
     title = f"Exceptions: {len(found.calibration.exceptions)} cases depart from what their reference agent should show"
-    held = any(kind.startswith("reference") for kind in kinds.values())
     exceptions = (
         f"<h3>{title}</h3>{_plain(odd)}"
         if odd
-        else muted("No case departs from what its reference agent should show." if held else "")
+        else muted("No case departs from what its reference agent should show." if found.calibration.references else "")
     )
     heads = ["", *(f"{name} ({kinds[name].partition(' ')[0]})" for name in found.names)]
     return f'<p class="wb-muted">{esc(about)}</p>{grid(heads, lines)}<br>{exceptions}'
@@ -232,9 +235,9 @@ def judged_tables(judged: Sequence[Any]) -> str:
     for one in judged:
         problems = "".join(f'<div class="wb-fail">{esc(text, 300)}</div>' for text in one.problems)
         tables = [
-            f"<h3>{esc(shown.heading(name))}</h3>" + figures_table(table, "", False)
-            for name, frame in one.tables.items()
-            if (table := table_of(frame, ()))
+            f"<h3>{esc(title)}</h3>" + figures_table(table, "", False)
+            for title, frame in one.tables.items()
+            if (table := table_of(frame, None, ()))
         ]
         valid = "" if one.valid else ' <span class="wb-fail">not valid</span>'
         out.append(f"<section><h3>{esc(one.run)}: {esc(one.spoke)}{valid}</h3>{problems}{''.join(tables)}</section>")

@@ -14,7 +14,6 @@ import param
 
 from workbench.app import filters as fl
 from workbench.app.store import KEY, Key, Store, key_of, whole_key
-from workbench.pictures.listen import encode
 from workbench.pictures.theme import DARK, LIGHT, Theme
 
 
@@ -136,7 +135,7 @@ class Workspace(param.Parameterized):
             return ""
         if self.served:
             return self.store.address(run, detail.audio)
-        return encode(detail.recording.samples, detail.recording.rate_hz, "flac")
+        return detail.recording.data_url("flac")
 
     def others(self) -> pd.DataFrame:
         """All rows of the chosen case in its run, in their own order; the index is the position in the frame."""

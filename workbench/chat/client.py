@@ -18,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import openai
 from aiolimiter import AsyncLimiter
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
@@ -26,6 +27,9 @@ from workbench.chat.messages import clean
 from workbench.errors import InputError
 
 HOSTED = "https://api.openai.com/v1"
+
+REACH_S = 5.0
+"""So long may it take to find out whether a server is there at all."""
 
 MAX_WAIT_S = 300.0
 """The longest Retry-After that is waited out; a longer one ends the batch, to be resumed later."""
@@ -63,8 +67,12 @@ class ChatSettings:
     @property
     def url(self) -> str:
         url = self.base_url or os.environ.get("OPENAI_BASE_URL") or HOSTED
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(url)
+            good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port that is none, half an IPv6 address
+            good = False
+        if not good:
             raise InputError("the base URL of the model must look like http://localhost:11434/v1.")
         if parts.username or parts.password or parts.query:
             raise InputError(
@@ -75,8 +83,10 @@ class ChatSettings:
 
     @property
     def host(self) -> str:
-        """Name of the server, without port, path or credentials: what is recorded."""
-        return urlsplit(self.url).hostname or ""
+        """Name of the server and its port where that is not the usual one, without path: what is recorded."""
+        parts = urlsplit(self.url)
+        usual = {"http": 80, "https": 443}[parts.scheme]
+        return f"{parts.hostname}:{parts.port}" if parts.port not in (None, usual) else str(parts.hostname)
 
     def parameters(self) -> dict[str, Any]:
         return {
@@ -168,6 +178,7 @@ class ChatClient:
         # One a period, so that requests are spaced evenly and never come in a burst.
         self._pace = AsyncLimiter(1, 60 / settings.per_minute) if settings.per_minute else None
         self._held_until_s = float("-inf")
+        self._reaching, self._reached = asyncio.Lock(), False
         self._key = settings.key()
         self._schema = settings.schema
         self._max_tokens = "max_completion_tokens" if settings.url == HOSTED else "max_tokens"
@@ -180,6 +191,31 @@ class ChatClient:
 
     async def __aexit__(self, *exc: object) -> None:
         await self._client.close()
+
+    async def reach(self) -> None:
+        """Find out, once and within `REACH_S`, whether anybody is there; any answer will do, a late one too.
+
+        Raises
+        ------
+        ServerFault : nobody is (fatal), in words.
+        """
+        async with self._reaching:
+            if self._reached:
+                return
+            try:
+                async with (
+                    asyncio.timeout(REACH_S),
+                    httpx.AsyncClient(timeout=httpx.Timeout(REACH_S, read=REACH_S / 5)) as http,
+                    http.stream("GET", f"{self.settings.url.rstrip('/')}/models"),
+                ):
+                    pass
+            except (TimeoutError, httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+                why = " ".join(str(error).split()) or f"no answer within {REACH_S:g} s"
+                message = f"{self.settings.host} can't be reached ({why}); start the server, or mend the address."
+                raise ServerFault("connection", message, fatal=True) from None
+            except httpx.HTTPError:
+                pass  # a connection stood, so somebody is there
+            self._reached = True
 
     async def complete(
         self, messages: list[dict[str, Any]], schema: dict[str, Any] | None = None, name: str = ""
@@ -258,6 +294,8 @@ class ChatClient:
         choices = getattr(completion, "choices", None)
         if not isinstance(choices, list):
             raise ServerFault("bad_response", "the server's reply is not a chat completion", retry=True)
+        if len(choices) > 1:
+            raise ServerFault("bad_response", f"the server gave {len(choices)} answers where one was asked for")
         message = getattr(choices[0], "message", None) if choices else None
         content, refusal = getattr(message, "content", None), getattr(message, "refusal", None)
         usage = getattr(completion, "usage", None)

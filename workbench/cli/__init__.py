@@ -73,8 +73,12 @@ def build(
     no_audio: Annotated[bool, typer.Option("--no-audio", help="Manifest only, in seconds.")] = False,
     limit: Annotated[int | None, typer.Option(help="At most so many cases, every cell of the grid first.")] = None,
     voices: Annotated[
-        str, typer.Option(help="Speech engine: hibari, kokoro, openai or command, with ?options.")
-    ] = "hibari",
+        str | None,
+        typer.Option(
+            help="Speech engine: hibari, kokoro, openai or command, with ?options (default: kokoro for a full build "
+            "where it is installed, else hibari)."
+        ),
+    ] = None,
     scripts: Annotated[Path | None, typer.Option(help="Folder of scripts in place of the shipped ones.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (default: all cores).")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to build on.")] = None,
@@ -142,8 +146,13 @@ def validate(
     benchmark: Annotated[str | None, typer.Option(help="Whose shipped scripts to check (default: all).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print counts and problems as JSON.")] = False,
     full: Annotated[bool | None, typer.Option("--full/--slice", help="Demand the full grid's exact counts.")] = None,
+    scripts: Annotated[Path | None, typer.Option(help="The folder of scripts that the dataset was built from.")] = None,
+    listen: Annotated[bool, typer.Option("--audio", help="Also align all speech with its text (slow).")] = False,
 ) -> None:
     """Check leakage gates, structure, counts and audio. Exit code 2 when anything is violated.
+
+    A dataset is expanded again from the authored data and compared case by case, field by field; what
+    could not be checked that way is told.
 
     The exact counts are demanded of a dataset with as many cases as the full grid or nearly so
     (more than nine in ten); --full or --slice says so outright.
@@ -160,12 +169,15 @@ def validate(
         expected = loaded.header.cases >= 0.9 * chosen.cases if full is None else full
         problems = [*loaded.problems]
         if not problems:
-            problems += datasets.check_manifest(loaded)
+            problems += datasets.check_manifest(loaded) + datasets.twins(loaded.cases)
         problems += chosen.validate_authored() + chosen.validate(loaded, expected) + datasets.check_audio(loaded)
+        recomputed = chosen.recompute(loaded, scripts, listen) if chosen.recompute else None
+        problems += recomputed.problems if recomputed else []
         report = {
             "cases": len(loaded.cases),
             **chosen.counts(loaded.cases),
             "audio_streams": datasets.streams(loaded.cases),
+            "not_checked": recomputed.unchecked if recomputed else ["the dataset was not computed again"],
             "problems": problems,
         }
     if as_json:
@@ -207,11 +219,11 @@ def run(
     if all(cue.audio is None for case in loaded.cases for cue in case.cues):
         raise InputError(f"{dataset} was built with --no-audio and cannot be run; build it again without that option.")
     chosen = contract.get(loaded.header.benchmark)
-    unfit = chosen.validate(loaded, False)
+    unfit = datasets.check_manifest(loaded) + chosen.validate(loaded, False)
     if unfit:
         raise ProblemsFound(unfit)
     make = factory(agent, _settings(settings, numbers=False), chosen)
-    plan = batch.Plan(loaded, make, out, clock, policy, concurrency, keep_errors, dask)
+    plan = batch.Plan(loaded, make, out.absolute(), clock, policy, concurrency, keep_errors, dask)
     outcome = batch.run(plan)
     speed = f", {outcome.audio_s / outcome.wall_s:.0f} times real time" if outcome.recorded and outcome.wall_s else ""
     print(
@@ -278,6 +290,7 @@ def score(
     min_speech_ms: Annotated[int, typer.Option(help="Shortest span.")] = 90,
     min_silence_ms: Annotated[int, typer.Option(help="Shortest gap between spans.")] = 90,
     workers: Annotated[int | None, typer.Option(help="Threads (default: all cores).")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to find speech on.")] = None,
 ) -> None:
     """Find speech, measure, decide. `--set` changes thresholds, such as --set max_wait_s=2.5."""
     from workbench.datasets import describe
@@ -292,11 +305,15 @@ def score(
     except ValueError as error:
         raise InputError(f"The detector settings cannot be used: {describe(error)}.") from None
     problems = []
+    limits = _settings(settings, numbers=True)
     for folder in runs:
-        loaded = load_run(folder)
-        limits = _settings(settings, numbers=True)
-        loaded.benchmark.limits(limits)
-        scored = score_run(loaded, vad, limits, workers)
+        try:
+            loaded = load_run(folder)
+            loaded.benchmark.limits(limits)
+            scored = score_run(loaded, vad, limits, workers, dask)
+        except InputError as error:
+            problems.append(str(error))
+            continue
         print(f"{folder}: {summary_line(scored.verdicts)}")
         waiting = int(scored.measurements["reason"].eq("not_recorded").sum())
         if waiting:
@@ -411,6 +428,8 @@ _ELSEWHERE = {
 
 def _register_elsewhere(arguments: list[str]) -> None:
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if called in (None, "voices"):
+        app.add_typer(import_module("workbench.construct.voices_command").app, name="voices")
     for name, target in _ELSEWHERE.items():
         if called in (None, name):
             module, _, function = target.partition(":")

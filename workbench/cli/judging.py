@@ -22,6 +22,7 @@ from workbench.judges.base import Judge, judge_of
 from workbench.judges.batch import Tally, describe_judge, judge_run
 from workbench.judges.check import check_judge
 from workbench.judges.compare import agree, disagreements, pair_up
+from workbench.judges.far import FarBackend
 from workbench.judges.human import agreement, read_labels
 from workbench.judges.progress import progress, spent
 from workbench.judges.store import write_csv
@@ -72,6 +73,7 @@ def judge(
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder of judgements shared between runs.")] = None,
     keep_errors: Annotated[bool, typer.Option(help="Do not ask again where the judge erred before.")] = False,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler whose workers ask.")] = None,
 ) -> None:
     """Judge the content of every recorded case; whatever is judged already is not asked again.
 
@@ -84,6 +86,8 @@ def judge(
         tries, answer_tries,
     )  # fmt: skip
     backend, tally = make_backend(settings), Tally(price_in=price_in, price_out=price_out)
+    if dask:
+        backend = FarBackend(backend, dask)
     with progress(_console) as show:
         result = _run(
             judge_run(

@@ -104,6 +104,22 @@ def align(samples: np.ndarray, rate_hz: int, text: str) -> list[Word]:
     )
 
 
+def score(samples: np.ndarray, rate_hz: int, text: str) -> float:
+    """How well speech fits a text: the log score a frame of the best path, 0 at most; -inf where there is none.
+
+    Only scores of the same samples compare: the higher one fits better.
+    """
+    try:
+        with _LOCK:
+            spoken = [word for token in tokens(text) for word in _dictionary_words(token)]
+            if not _best_path(samples, rate_hz, spoken, 1.0):
+                return -np.inf
+            decoder = _decoder()
+            return float(np.log(max(decoder.hyp().score, np.finfo(float).tiny))) / decoder.n_frames()
+    except AlignmentFailed:
+        return -np.inf
+
+
 def aligned_words(cache: SpeechCache, clip: Clip) -> list[Word]:
     """`align` for a cached clip; the words are kept beside it and found again."""
     kept = cache.entry(clip.key).with_name(f"{clip.key}.words.json")
@@ -209,6 +225,15 @@ def _segments(samples: np.ndarray, rate_hz: int, words: list[str], size: float) 
 
     `size` scales pitch and formants, as in the hibari engine; times are scaled back.
     """
+    found = _best_path(samples, rate_hz, words, size)
+    if found is None:
+        return None
+    frame_s, shift_s = FRAME_S * size, OFFSET_S * size - PAD_S
+    return [(segment.start_frame * frame_s + shift_s, (segment.end_frame + 1) * frame_s + shift_s) for segment in found]
+
+
+def _best_path(samples: np.ndarray, rate_hz: int, words: list[str], size: float) -> list | None:
+    """The decoder's segments of the words, silences left out; None where it finds no path."""
     decoder = _decoder()
     padded = np.pad(np.asarray(samples, np.float32), round(PAD_S * rate_hz))
     scaled = audio.resample(padded, round(rate_hz * size), MODEL_HZ)
@@ -223,10 +248,7 @@ def _segments(samples: np.ndarray, rate_hz: int, words: list[str], size: float) 
     except RuntimeError as error:
         raise AlignmentFailed(f"pocketsphinx refused {' '.join(words)!r}: {error}.") from None
     found = [segment for segment in decoder.seg() or [] if not segment.word.startswith(("<", "["))]
-    if [segment.word.partition("(")[0] for segment in found] != words:
-        return None
-    frame_s, shift_s = FRAME_S * size, OFFSET_S * size - PAD_S
-    return [(segment.start_frame * frame_s + shift_s, (segment.end_frame + 1) * frame_s + shift_s) for segment in found]
+    return found if [segment.word.partition("(")[0] for segment in found] == words else None
 
 
 def _to_tokens(

@@ -143,6 +143,7 @@ class ChatAuthor:
 
     async def _complete(self, messages: list[dict[str, str]], answer: type[BaseModel]) -> Reply:
         try:
+            await self.client.reach()
             return await self.client.complete(messages, schema(answer), "item")
         except ServerFault as fault:
             if fault.fatal or fault.kind == "connection":

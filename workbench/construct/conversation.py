@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from workbench.construct.markup import parse
 from workbench.construct.speech import PROCESSING_VERSION, SpeechCache
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import content_key, read_json, sha256_of, write_text
-from workbench.parallel import pmap
+from workbench.parallel import WorkerDied, pmap
 
 AUDIO = "audio"
 INDEX = "build"
@@ -124,11 +124,13 @@ def build_turns(
     """
     turns: dict[tuple[str, str], BuiltTurn] = {}
     problems: list[str] = []
-    for job, turn, error in pmap(build_turn, list(jobs), workers=workers, dask=dask):
+    jobs = [replace(job, folder=job.folder.absolute()) for job in jobs]  # workers may live in another folder
+    for job, turn, error in pmap(build_turn, jobs, workers=workers, dask=dask):
         if error is None:
             turns[job.stream, job.cue] = turn
         elif isinstance(error, InputError):
-            problems.append(str(error))
+            where = f"{job.stream}, {job.cue}: " if isinstance(error, WorkerDied) else ""
+            problems.append(f"{where}{error}")
         else:
             raise error
         done(job)

@@ -14,15 +14,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import platformdirs
+from scipy.ndimage import minimum_filter1d, uniform_filter1d
 
 from workbench import audio
 from workbench.construct.voices import Engine, load_engine
 from workbench.errors import InputError
-from workbench.files import content_key, read_json, sha256_of, write_json
+from workbench.files import cache_root, content_key, read_json, sha256_of, write_json
 
 RATE_HZ = 24_000
-PROCESSING_VERSION = 3  # raise when anything below changes a sample: it is part of the cache key
+PROCESSING_VERSION = 4  # raise when anything below changes a sample: it is part of the cache key
 
 # Trimming, in dB relative to the loudest frame. Speech reaches from the first to the last strong frame,
 # and further through weak ones ([f], [h], a decaying vowel), but not for long: some synthesisers end
@@ -36,9 +36,12 @@ RAMP_S = 0.005  # at the very ends, inside the guard, so that a clip meets exact
 
 PAUSE_S = 0.45  # the longest pause inside a piece of speech
 
-# Level. Speech of this RMS has peaks near -6 dBFS; a clip that would pass the peak limit is left softer.
+# Level. Speech of this RMS has peaks near -6 dBFS; what would pass the peak limit is brought down there and
+# nowhere else, so that one spike of a synthesiser leaves the rest of a clip as loud as any other.
 RMS_DBFS = -23.0
 PEAK_DBFS = -1.0
+LIMITER_S = 0.005
+SPIKE_S = 0.05  # what is louder than all else for less than this is a spike, no measure of the speech
 SILENT_RMS_DBFS = -60.0  # a synthesiser that returns less than this said nothing
 
 
@@ -67,12 +70,6 @@ class Clip:
     @property
     def duration_s(self) -> float:
         return len(self.samples) / self.rate_hz
-
-
-def cache_root() -> Path:
-    """`$WORKBENCH_CACHE`, else the user's cache folder."""
-    named = os.environ.get("WORKBENCH_CACHE")
-    return Path(named).expanduser() if named else platformdirs.user_cache_path("duplex-workbench", appauthor=False)
 
 
 class SpeechCache:
@@ -162,7 +159,7 @@ def process(samples: np.ndarray, rate_hz: int) -> np.ndarray:
     """A synthesiser's output as a finished clip: int16, shape (samples,), at 24 kHz.
 
     Resampled, trimmed to `GUARD_S` around the speech, pauses inside cut to `PAUSE_S`, brought to
-    `RMS_DBFS` (less where `PEAK_DBFS` would be passed), ramped at the ends.
+    `RMS_DBFS` with its peaks held under `PEAK_DBFS`, ramped at the ends.
 
     Raises
     ------
@@ -174,14 +171,35 @@ def process(samples: np.ndarray, rate_hz: int) -> np.ndarray:
     if not np.isfinite(samples).all():
         raise InputError("the engine returned NaN or infinite samples; try another voice or another engine.")
     speech = shorten_pauses(trim(audio.resample(samples, rate_hz, RATE_HZ)))
-    rms = float(np.sqrt(np.mean(np.square(speech, dtype=np.float64))))
-    peak = float(np.abs(speech).max())
-    gain = min(_from_db(RMS_DBFS) / rms, _from_db(PEAK_DBFS) / peak)
+    levels = _frame_levels(speech)
+    rms = float(np.sqrt(np.mean(np.square(np.minimum(levels, _loudest(levels))))))
+    finished = limited(speech * np.float32(_from_db(RMS_DBFS) / rms))
     ramp = np.linspace(0.0, 1.0, round(RAMP_S * RATE_HZ), dtype=np.float32)
-    finished = speech * np.float32(gain)
     finished[: len(ramp)] *= ramp
     finished[-len(ramp) :] *= ramp[::-1]
     return audio.to_pcm16(finished)
+
+
+def limited(samples: np.ndarray) -> np.ndarray:
+    """24 kHz samples with every peak at most `PEAK_DBFS`, turned down smoothly for `LIMITER_S` around it alone."""
+    needed = np.minimum(1.0, _from_db(PEAK_DBFS) / np.maximum(np.abs(samples), 1e-9))
+    if needed.min() == 1.0:
+        return samples
+    width = 2 * round(LIMITER_S * RATE_HZ) + 1
+    # The mean over a window of values that are each the least of their own window never exceeds what is needed.
+    return samples * uniform_filter1d(minimum_filter1d(needed, width), width).astype(np.float32)
+
+
+def _frame_levels(samples: np.ndarray) -> np.ndarray:
+    """RMS of each `FRAME_S`, a rest at the end left out."""
+    frame = round(FRAME_S * RATE_HZ)
+    whole = samples[: samples.size // frame * frame].reshape(-1, frame)
+    return np.sqrt(np.mean(np.square(whole, dtype=np.float64), axis=1))
+
+
+def _loudest(levels: np.ndarray) -> float:
+    """The highest level that frames of `SPIKE_S` in all reach."""
+    return float(np.sort(levels)[-min(round(SPIKE_S / FRAME_S), len(levels))])
 
 
 def trim(samples: np.ndarray) -> np.ndarray:
@@ -192,8 +210,8 @@ def trim(samples: np.ndarray) -> np.ndarray:
     """
     frame = round(FRAME_S * RATE_HZ)
     whole = np.pad(samples, (0, -len(samples) % frame))
-    rms = np.sqrt(np.mean(np.square(whole.reshape(-1, frame), dtype=np.float64), axis=1))
-    loudest = rms.max()
+    rms = _frame_levels(whole)
+    loudest = _loudest(rms)
     if loudest < _from_db(SILENT_RMS_DBFS):
         raise InputError("the engine returned silence; give it words it can read, or another voice.")
     strong = np.flatnonzero(rms > loudest * _from_db(STRONG_DB))
@@ -213,9 +231,8 @@ def shorten_pauses(samples: np.ndarray) -> np.ndarray:
     reading of a full stop, which some agents' endpointing (0.5 to 0.8 s) would take for the end.
     """
     frame = round(FRAME_S * RATE_HZ)
-    count = samples.size // frame
-    rms = np.sqrt(np.mean(np.square(samples[: count * frame].reshape(-1, frame), dtype=np.float64), axis=1))
-    loud = np.flatnonzero(rms > rms.max() * _from_db(WEAK_DB))
+    rms = _frame_levels(samples)
+    loud = np.flatnonzero(rms > _loudest(rms) * _from_db(WEAK_DB))
     longest = round(PAUSE_S / FRAME_S)
     keep = np.ones(samples.size, bool)
     for before, after in pairwise(loud):

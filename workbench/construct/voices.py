@@ -1,9 +1,9 @@
-"""Voices: one small interface to any speech synthesiser, and a fixed choice of speaker for a key.
+"""Voices: one small interface to any speech synthesiser, and a fixed choice of voices for those who speak.
 
 An engine is found by a spec, `name` or `name?option=value&option=value`:
 
-    hibari                                       the default, needs no download and no key
-    kokoro?folder=/models/kokoro                 more voices, an optional extra
+    hibari                                       needs no download and no key
+    kokoro                                       26 people; `workbench voices get kokoro` once
     openai?model=gpt-4o-mini-tts                 any server that speaks OpenAI's audio/speech
     command?template=espeak-ng -v {voice} -w {out} {text}&voices=en-us,en-gb
 
@@ -14,13 +14,31 @@ manifest. `say` also takes the part after the colon.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
 from urllib.parse import unquote
 
 import numpy as np
 
 from workbench.errors import InputError
+
+Sex = Literal["female", "male"]
+Age = Literal["under 18", "18 to 24", "25 to 34", "35 to 49", "50 to 64", "65 and over"]
+_AGES: tuple[str, ...] = get_args(Age)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who speaks, or whom a voice sounds like. None is not known, and fits everybody."""
+
+    sex: Sex | None = None
+    age: Age | None = None
+
+    def distance(self, other: Person) -> int:
+        """0 where a voice fits: of the same sex and of an age no further than the next band."""
+        apart = 100 if self.sex and other.sex and self.sex != other.sex else 0
+        return apart + (abs(_AGES.index(self.age) - _AGES.index(other.age)) // 2 if self.age and other.age else 0)
 
 
 class Engine(Protocol):
@@ -29,11 +47,13 @@ class Engine(Protocol):
     Attributes
     ----------
     name : short name, part of every cache key.
-    voices : ids `name:voice`, in a fixed order (the order decides who `speaker_for` picks).
+    voices : ids `name:voice`.
+    people : whom each voice sounds like; voices that it lacks may be anybody's.
     """
 
     name: str
     voices: tuple[str, ...]
+    people: Mapping[str, Person]
 
     def version(self) -> str:
         """Whatever changes the sound for the same text: package version, model, options."""
@@ -135,14 +155,57 @@ def own_voice(engine: Engine, voice: str) -> str:
     return full.partition(":")[2]
 
 
-def speaker_for(key: str, voices: Sequence[str]) -> str:
-    """The voice for `key`, always the same one: SHA-256 of the key modulo the number of voices.
+def cast(key: str, people: Mapping[str, Person], engine: Engine | Recorded) -> dict[str, str]:
+    """A voice for each speaker of one conversation, no two alike: always the same for the same key and engine.
+
+    people : speaker -> who that is, in any order. Each gets the voice that fits best among those left; of
+    several that fit alike, the one that the SHA-256 of key, speaker and voice puts first.
 
     Raises
     ------
-    InputError : `voices` is empty.
+    InputError : the engine has fewer voices than there are speakers.
     """
-    if not voices:
-        raise InputError(f"There is no voice to choose from for {key!r}; give at least one.")
-    digest = hashlib.sha256(key.encode("utf-8")).digest()
-    return voices[int.from_bytes(digest[:8], "big") % len(voices)]
+    if len(engine.voices) < len(people):
+        raise InputError(
+            f"{key} needs {len(people)} voices, and the speech engine {engine.name!r} has {len(engine.voices)}; "
+            "take an engine with more."
+        )
+
+    def rank(speaker: str, voice: str) -> tuple[int, bytes]:
+        distance = people[speaker].distance(engine.people.get(voice, Person()))
+        return distance, hashlib.sha256(f"{key} {speaker} {voice}".encode()).digest()
+
+    chosen: dict[str, str] = {}
+    # Whoever may be anybody comes last, so that nobody is left without a voice of their sex.
+    for speaker in sorted(people, key=lambda name: (people[name].sex is None, people[name].age is None)):
+        chosen[speaker] = min(set(engine.voices) - set(chosen.values()), key=lambda voice: rank(speaker, voice))
+    return {speaker: chosen[speaker] for speaker in people}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The engine that a dataset was built with, as its header names it: enough to cast voices again."""
+
+    name: str
+    voices: tuple[str, ...]
+    people: Mapping[str, Person]
+
+    @classmethod
+    def of(cls, speech: Mapping) -> Recorded:
+        from workbench.construct.engines import hibari, kokoro
+
+        people = hibari.HibariEngine.people | {f"kokoro:{voice}": who for voice, who in kokoro.PEOPLE.items()}
+        return cls(str(speech.get("engine")), tuple(speech.get("voices", ())), people)
+
+
+def engine_for(spec: str | None, *, full: bool) -> str:
+    """The engine of a build: `spec` where given; else Kokoro for a full one where it is installed, else hibari."""
+    if spec is not None:
+        return spec
+    if full:
+        try:
+            load_engine("kokoro")
+            return "kokoro"
+        except InputError:
+            pass
+    return "hibari"

@@ -92,6 +92,7 @@ class ModelJudge:
         request = list(sent)
         for _ in range(self.settings.answer_tries):
             try:
+                await self.client.reach()
                 reply = await self.client.complete(request, schema(model), judge.name)
             except ServerFault as fault:
                 if fault.fatal:
@@ -108,6 +109,7 @@ class ModelJudge:
                 continue
             values, rationale = judge.read(reading.answer)
             good = {"status": "ok", "values": values, "rationale": clean(rationale), "repairs": reading.repairs}
+            good["verdict_first"] = reading.verdict_first
             return Judgement(**base, **good, raw=reply.text, attempts=tuple(attempts), **_served(replies))
         last = attempts[-1]
         bad = {"status": "error", "reason": last.kind, "message": last.message, "raw": last.raw}

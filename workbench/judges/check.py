@@ -1,16 +1,17 @@
-"""Is this judge any good? Repeatability, position, verbosity, injections and controls, on a sample of a run."""
+"""Is this judge any good? Repeatability, position, verbosity, injections and controls, on a sample of a run;
+and, in all it has said of the run, reasons that end in another label than they were given for."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_bootstrap, wilson
 from workbench.cases import Case
 from workbench.chat.messages import Cache
 from workbench.errors import InputError
@@ -18,8 +19,10 @@ from workbench.judges.ask import Backend, now
 from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.batch import Tally, ask_all, describe_judge
 from workbench.judges.probes import BASE, Probe, probes_of
-from workbench.judges.store import LINES, Log, export, read_lines, write_csv, write_record
+from workbench.judges.records import Judgement
+from workbench.judges.store import LINES, Log, export, load_latest, read_lines, write_csv, write_record
 from workbench.runs import Run
+from workbench.statistics import cluster_mean, rate
 
 FOLDER = "check"
 TOLERANCE = 2.0
@@ -80,7 +83,11 @@ async def check_judge(
         finally:
             export(main / FOLDER)
         rows = _rows(judge, probes, log)
+        opposed, reasons = _opposed(judge, [*load_latest(main).values(), *log.latest.values()])
     findings = find(judge, rows)
+    if judge.label:
+        findings = pd.concat([findings, reasons], ignore_index=True)
+        write_csv(main / FOLDER / "opposed.csv", opposed)
     write_csv(main / FOLDER / "probes.csv", rows)
     write_csv(main / FOLDER / "findings.csv", findings.assign(judge=record.spoke, date=now()))
     return Check(main / FOLDER, rows, findings, tally)
@@ -152,18 +159,50 @@ def find(judge: Judge, rows: pd.DataFrame) -> pd.DataFrame:
                 out += [row | {"errors": errors} for row in _score_findings(title, kind, expect, group)]
             labels = group.dropna(subset=["label", "base_label"])
             if len(labels) and kind != "control":
-                kept = int((labels.label == labels.base_label).sum())
-                out.append(_share(title, "label kept", kept, len(labels), "most") | {"errors": errors})
+                out.append(
+                    _share(title, "label kept", labels, labels.label == labels.base_label, "most") | {"errors": errors}
+                )
     columns = ["probe", "metric", "n", "value", "low", "high", "expected", "holds", "errors"]
     return pd.DataFrame(out, columns=columns)
 
 
+def opposes(reason: str, label: str, labels: Iterable[str]) -> bool:
+    """Whether a reason ends in the opposite of its label, by its words.
+
+    Its last sentence must name another of the labels, or deny this one, and not affirm this one. A reason
+    that says so in other words is not found.
+
+    >>> opposes("Twelve is what was asked for, so it is correct.", "incorrect", ("correct", "incorrect"))
+    True
+    """
+    last = [part for part in re.split(r"(?<=[.!?])\s+|[。！？]", reason.lower().replace("’", "'")) if part.strip()][-1:]
+    affirmed, denied = set(), set()
+    for name in labels:
+        word = re.escape(name).replace(r"\-", "[- ]")
+        for found in re.finditer(rf"(?<![\w-]){word}(?![\w-])", "".join(last)):
+            before = found.string[: found.start()]
+            negated = re.search(r"(\b(not|no|never|neither|nor|hardly|cannot)\b|n't\b)[^,;:]{0,20}$", before)
+            (denied if negated else affirmed).add(name)
+    return label not in affirmed and bool(affirmed or label in denied)
+
+
+def _opposed(judge: Judge, lines: Iterable[Judgement]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The judgements whose reason opposes their label, and the finding about them."""
+    said = {line.key: line for line in lines if line.status == "ok" and line.values.get(judge.label) in judge.labels}
+    apart = [
+        {"case": line.case, "item": line.item, "label": line.values[judge.label], "rationale": line.rationale}
+        for line in said.values()
+        if opposes(line.rationale or "", line.values[judge.label], judge.labels)
+    ]
+    finding = _share("reason", "ends in another label", len(apart), len(said), "few")
+    finding |= {"expected": "none", "holds": not apart if said else None, "errors": 0}
+    return pd.DataFrame(apart, columns=["case", "item", "label", "rationale"]), pd.DataFrame([finding])
+
+
 def _score_findings(title: str, kind: str, expect: str, group: pd.DataFrame) -> list[dict]:
     moved = group.dropna(subset="difference")
-    low = high = mean = None
-    if len(moved):
-        found = cluster_bootstrap(moved.difference.to_numpy(), moved.conversation.tolist(), n_resamples=2000).columns[0]
-        mean, (low, high) = found.value, found.interval or (None, None)
+    found = cluster_mean(moved.difference, moved.conversation)
+    mean, (low, high) = found.value, found.interval or (None, None)
     words = {
         "same": f"within {TOLERANCE:g} points",
         "not_higher": f"at most {TOLERANCE:g} points up",
@@ -179,10 +218,10 @@ def _score_findings(title: str, kind: str, expect: str, group: pd.DataFrame) -> 
     if kind == "control":
         wanted = moved.difference >= 0 if expect == "not_lower" else moved.difference < 0
         metric = "at or above base" if expect == "not_lower" else "below base"
-        rows.append(_share(title, f"share {metric}", int(wanted.sum()), len(moved), "most"))
+        rows.append(_share(title, f"share {metric}", moved, wanted, "most"))
     else:
-        count = int((moved.difference.abs() >= MOVED).sum())
-        rows.append(_share(title, f"share moved by {MOVED:g} points or more", count, len(moved), "few"))
+        far = moved.difference.abs() >= MOVED
+        rows.append(_share(title, f"share moved by {MOVED:g} points or more", moved, far, "few"))
     return rows
 
 
@@ -197,13 +236,18 @@ def _holds(expect: str, mean: float | None, high: float | None) -> bool | None:
         case "not_lower":
             return mean >= -TOLERANCE
         case _:
-            return mean < 0 and (high is None or high < 0)
+            # Few conversations may show a fall without being able to prove it.
+            return False if mean >= 0 else True if high is None or high < 0 else None
 
 
-def _share(title: str, metric: str, count: int, total: int, expected: str) -> dict:
-    low, high = wilson(count, total) or (None, None)
-    value = count / total if total else None
+def _share(title: str, metric: str, part: pd.DataFrame, true: pd.Series, expected: str) -> dict:
+    """The share of cases, not of their repeats: one that should mostly hold must hold in all repeats of a
+    case, one that should be rare counts when it happens in any."""
+    cases = part.assign(true=true).groupby("case", sort=False)
+    whole = cases["true"].all() if expected == "most" else cases["true"].any()
+    found = rate(whole, cases["conversation"].first())
+    value = found.value
     holds = None if value is None else (value >= 0.9 if expected == "most" else value <= 0.1)
     words = "at least 0.9" if expected == "most" else "at most 0.1"
-    row = {"probe": title, "metric": metric, "n": total, "value": value, "low": low, "high": high}
-    return row | {"expected": words, "holds": holds}
+    row = {"probe": title, "metric": metric, "n": found.denominator, "value": value, "low": found.low}
+    return row | {"high": found.high, "expected": words, "holds": holds}

@@ -1,18 +1,17 @@
 """Agreement: between two judges, between a judge and people, and between people.
 
 Scores are compared as ranks (Spearman), as mean difference, and in the bands of the rubric (weighted
-kappa); labels by Cohen's kappa and the share that is equal. Intervals resample conversations, except
-those of kappa (large-sample) and of shares (Wilson). A row whose value is None says why.
+kappa); labels by Cohen's kappa and the share that is equal. Intervals go by conversations. A row without
+a value or interval, or of few conversations, says so in `reason`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
-from workbench.analysis.statistics import cohen_kappa, paired_bootstrap, rank_correlation, weighted_kappa, wilson
 from workbench.judges.base import Judge
+from workbench.statistics import cohen_kappa, paired_difference, rank_correlation, rate, weighted_kappa
 
 COLUMNS = ["comparison", "metric", "n", "value", "low", "high", "reason"]
 
@@ -26,8 +25,6 @@ def agree(
     name: str,
     pairs: pd.DataFrame,
     judge: Judge,
-    *,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Every measure of agreement for paired values.
 
@@ -36,7 +33,7 @@ def agree(
     """
     rows: list[dict] = []
     if {"first_score", "second_score"} <= set(pairs):
-        rows += _scores(pairs.dropna(subset=["first_score", "second_score"]), judge.bands, seed)
+        rows += _scores(pairs.dropna(subset=["first_score", "second_score"]), judge.bands)
     if {"first_label", "second_label"} <= set(pairs):
         rows += _labels(pairs.dropna(subset=["first_label", "second_label"]), judge.labels)
     return pd.DataFrame([{"comparison": name, **row} for row in rows], columns=COLUMNS)
@@ -64,59 +61,33 @@ def pair_up(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     return left.merge(right, on=keys, how="inner")
 
 
-def rank_interval(
-    first: np.ndarray, second: np.ndarray, clusters: np.ndarray, *, resamples: int = 1000, seed: int = 0
-) -> tuple[float, float] | None:
-    """95 % percentile interval of Spearman's rho, clusters resampled whole; None below 3 clusters.
-
-    Source: Efron & Tibshirani (1993), chapter 13; resamples without an order are left out, and None is
-    returned when they are more than one in twenty.
-    """
-    _, index = np.unique(clusters, return_inverse=True)
-    members = [np.flatnonzero(index == number) for number in range(index.max() + 1)] if len(index) else []
-    if len(members) < 3:
-        return None
-    draw = np.random.default_rng(seed)
-    values = []
-    for _ in range(resamples):
-        rows = np.concatenate([members[pick] for pick in draw.integers(len(members), size=len(members))])
-        a, b = rankdata(first[rows]), rankdata(second[rows])
-        if np.ptp(a) and np.ptp(b):
-            values.append(np.corrcoef(a, b)[0, 1])
-    if len(values) < 0.95 * resamples:
-        return None
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def _scores(pairs: pd.DataFrame, bands: tuple[float, ...], seed: int) -> list[dict]:
+def _scores(pairs: pd.DataFrame, bands: tuple[float, ...]) -> list[dict]:
     first, second = pairs.first_score.to_numpy(float), pairs.second_score.to_numpy(float)
     clusters = pairs.conversation.to_numpy(str)
     n = len(pairs)
-    rho = rank_correlation(first, second)
-    interval = rank_interval(first, second, clusters, seed=seed) if rho.value is not None else None
-    gap = paired_bootstrap(first, second, clusters, n_resamples=2000, seed=seed)
+    rho = rank_correlation(first, second, clusters)
+    gap = paired_difference(first, second, clusters)
     kappa = weighted_kappa(
         [band(score, bands) for score in first],
         [band(score, bands) for score in second],
         "quadratic",
         range(len(bands) + 1),
+        clusters,
     )
     return [
-        _row("score: rank correlation (Spearman)", n, rho.value, interval, rho.reason),
-        _row("score: mean difference (first less second)", n, gap.estimate.value, gap.estimate.interval, gap.reason),
+        _row("score: rank correlation (Spearman)", n, rho.value, rho.interval, rho.reason),
+        _row("score: mean difference (first less second)", n, gap.value, gap.interval, gap.note),
         _row("score: quadratic weighted kappa of bands", n, kappa.value, kappa.interval, kappa.reason),
     ]
 
 
 def _labels(pairs: pd.DataFrame, labels: tuple[str, ...]) -> list[dict]:
-    first, second = pairs.first_label.tolist(), pairs.second_label.tolist()
-    equal = sum(a == b for a, b in zip(first, second, strict=True))
+    first, second, clusters = pairs.first_label, pairs.second_label, pairs.conversation.to_numpy(str)
+    equal = rate(first == second, clusters)
+    kappa = cohen_kappa(first, second, labels or None, clusters)
     n = len(pairs)
-    kappa = cohen_kappa(first, second, labels or None)
-    reason = None if n else "No item was labelled by both."
     return [
-        _row("label: share equal", n, equal / n if n else None, wilson(equal, n), reason),
+        _row("label: share equal", n, equal.value, equal.interval, equal.note),
         _row("label: Cohen's kappa", n, kappa.value, kappa.interval, kappa.reason),
     ]
 

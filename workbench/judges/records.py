@@ -36,7 +36,7 @@ class Judgement(Record):
 
     `status` ok: `values` and `rationale` are set. error: `reason` is the kind of error and `raw` the
     last reply. not_judgeable: `reason` says why there was nothing to ask. `shown` is what the judge
-    saw, section by section; `sent` is the hash of the messages.
+    saw, section by section; `sent` is the hash of the messages. `verdict_first`: it was written before its reason.
     """
 
     format: int = FORMAT
@@ -51,6 +51,7 @@ class Judgement(Record):
     raw: str | None = None
     attempts: tuple[Attempt, ...] = ()
     repairs: tuple[str, ...] = ()
+    verdict_first: bool = False
     mode: str | None = None
     usage: Usage = Usage()
     model: str | None = None
@@ -86,7 +87,7 @@ class Session(Record):
 class JudgeRecord(Record):
     """Everything needed to ask the same judge again; never a key.
 
-    `kind` is 'llm' or 'offline'; `host` is the server's name without port or credentials.
+    `kind` is 'llm' or 'offline'; `host` is the server's name, with its port where that is not the usual one.
     """
 
     format: int = FORMAT

@@ -122,6 +122,7 @@ def table(folder: Path) -> pd.DataFrame:
         rest = ("rationale", "reason", "message", "raw", "mode", "model", "fingerprint", "date")
         row.update({name: getattr(line, name) for name in rest})
         row["repairs"], row["attempts"] = ", ".join(line.repairs), len(line.attempts)
+        row["verdict_first"] = line.verdict_first
         rows.append(row)
     return pd.DataFrame(rows)
 

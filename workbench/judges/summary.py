@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis.statistics import cluster_bootstrap, wilson
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_json
 from workbench.judges.base import Judge, judge_of
 from workbench.judges.records import JudgeRecord
 from workbench.judges.store import judge_folders, load_latest, load_record, write_csv
 from workbench.runs import Run
+from workbench.statistics import cluster_mean, rate
 
 MAX_ERROR_SHARE = 0.05
 """Above this share of judge errors the judged metrics are invalid (design promise of the workbench)."""
@@ -32,7 +32,8 @@ class Summary:
     """What one judge found in one run.
 
     rows : one row an item of each case: tags, status, the judge's values, rationale; one row for a case
-    without items. tables : by name, see `Judge.tables`. `problems` are sentences about validity.
+    without items. tables : by name, see `Judge.tables`. `problems` are sentences about validity;
+    `verdicts_first` counts verdicts that were written before their reason.
     """
 
     judge: Judge
@@ -42,6 +43,7 @@ class Summary:
     asked: int
     errors: int
     problems: tuple[str, ...]
+    verdicts_first: int = 0
 
     @property
     def valid(self) -> bool:
@@ -73,11 +75,18 @@ def summarise(run: Run, folder: Path) -> Summary:
     waiting = int((rows.status == "not_judged").sum())
     if waiting:
         problems.append(f"{waiting} of {len(rows)} cases are not judged yet.")
+    lines = [line for line in load_latest(folder).values() if line.status == "ok"]
+    early = sum(line.verdict_first for line in lines)
+    if early:
+        problems.append(
+            f"{early} of {len(lines)} verdicts were written before their reason (a server that sorts keys?), which "
+            "therefore did not lead to them."
+        )
     prints = {mark for session in record.sessions for mark in session.fingerprints}
     if len(prints) > 1:
         problems.append(f"The server changed while judging: {len(prints)} system fingerprints.")
     tables = judge.tables(run, rows) if judge.tables else usual_tables(judge, rows)
-    return Summary(judge, record, rows, tables, asked, errors, tuple(problems))
+    return Summary(judge, record, rows, tables, asked, errors, tuple(problems), early)
 
 
 def case_rows(run: Run, folder: Path, judge: Judge) -> pd.DataFrame:
@@ -128,20 +137,17 @@ def groups(rows: pd.DataFrame, by: Iterable[str]) -> list[tuple[dict[str, str], 
 
 
 def mean_table(rows: pd.DataFrame, score: str, by: Iterable[str] = ()) -> pd.DataFrame:
-    """Mean score by `by`, with a bootstrap interval over conversations.
+    """Mean score by `by`, with an interval over conversations.
 
-    Columns: those of `by`, n, mean, low, high, conversations, errors, not_judgeable, not_judged.
+    Columns: those of `by`, n, mean, low, high, conversations, note, errors, not_judgeable, not_judged.
     """
     out = []
     for names, part in groups(rows, by):
-        good = part.assign(value=part[score].where(part.status == "ok").astype(float)).dropna(subset="value")
-        row = {**names, "n": len(good), "mean": None, "low": None, "high": None}
-        if len(good):
-            found = cluster_bootstrap(good.value.to_numpy(), good.conversation.tolist(), n_resamples=2000).columns[0]
-            low, high = found.interval or (None, None)
-            row |= {"mean": found.value, "low": low, "high": high}
-        row["conversations"] = good.conversation.nunique()
-        out.append(row | missing(part))
+        values = pd.to_numeric(part[score].where(part.status == "ok"))
+        found = cluster_mean(values, part.conversation)
+        low, high = found.interval or (None, None)
+        row = {**names, "n": int(values.notna().sum()), "mean": found.value, "low": low, "high": high}
+        out.append(row | {"conversations": found.clusters, "note": found.note} | missing(part))
     return pd.DataFrame(out)
 
 
@@ -151,7 +157,8 @@ def label_table(
     """Share of each label by `by`, one row a label.
 
     shown : label -> word in the table. never_pooled : a column whose values are not taken together.
-    Columns: those of `by`, label, count, n, share, low, high (Wilson), errors, not_judgeable, not_judged.
+    Columns: those of `by`, label, count, n, share, low, high, conversations, note, errors, not_judgeable,
+    not_judged.
     """
     out = []
     for names, part in groups(rows, by):
@@ -159,15 +166,15 @@ def label_table(
             continue
         good = part[(part.status == "ok") & part[label].notna()]
         for value, word in shown.items():
-            count = int((good[label] == value).sum())
-            out.append({**names, "label": word, **share(count, len(good)), **missing(part)})
+            out.append({**names, "label": word, **share(good[label] == value, good.conversation), **missing(part)})
     return pd.DataFrame(out)
 
 
-def share(count: int, total: int) -> dict[str, float | int | None]:
-    """A share with its counts and Wilson's interval."""
-    low, high = wilson(count, total) or (None, None)
-    return {"count": count, "n": total, "share": count / total if total else None, "low": low, "high": high}
+def share(true: pd.Series, conversations: pd.Series) -> dict[str, float | int | str | None]:
+    """A share with its counts and interval over conversations; true, conversations : one value an item."""
+    found = rate(true, conversations)
+    return {"count": found.numerator, "n": found.denominator, "share": found.value, "low": found.low,
+            "high": found.high, "conversations": found.clusters, "note": found.note}  # fmt: skip
 
 
 def missing(part: pd.DataFrame) -> dict[str, int]:
@@ -195,6 +202,7 @@ def write_tables(folder: Path, summary: Summary) -> None:
             "valid": summary.valid,
             "asked": summary.asked,
             "errors": summary.errors,
+            "verdicts_first": summary.verdicts_first,
             "problems": list(summary.problems),
         },
     )

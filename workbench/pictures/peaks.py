@@ -1,10 +1,12 @@
-"""Minima and maxima of long audio at any zoom, as columns for one screen; and its spectrogram.
+"""A recording for the eye and the ear: minima and maxima at any zoom, spectrogram, and the sound as Ogg or FLAC.
 
-Both are made once a recording and kept (least recently used goes first), shared by all sessions.
+The first two are made once a recording and kept (least recently used goes first), shared by all sessions.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +14,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import soundfile
 
 from workbench import audio
 
@@ -22,6 +25,27 @@ COLUMNS = 1100
 
 BANDS, TOP_HZ, FLOOR_DB = 96, 8000.0, -80.0
 _FFT, _HOP_S = 512, 0.005
+
+FORMATS = {"opus": ("audio/ogg;codecs=opus", {"format": "OGG", "subtype": "OPUS"}),
+           "flac": ("audio/flac", {"format": "FLAC", "subtype": "PCM_16"})}  # fmt: skip
+_COMPRESSION = {"opus": 0.94}
+"""libsndfile's scale: about 15 kbit/s a channel, and silence costs next to nothing."""
+
+_BLOCK = 24_000
+
+
+def encode(samples: np.ndarray, rate_hz: int, kind: str = "opus") -> bytes:
+    """Audio in a compressed format. samples : (samples, channels), int16 or float32; kind : see `FORMATS`."""
+    stream, options = io.BytesIO(), FORMATS[kind][1]
+    try:
+        file = soundfile.SoundFile(stream, "w", rate_hz, samples.shape[1], compression_level=_COMPRESSION.get(kind),
+                                   **options)  # fmt: skip
+    except TypeError:  # soundfile before 0.13 knows no level; its default is larger and sounds the same
+        file = soundfile.SoundFile(stream, "w", rate_hz, samples.shape[1], **options)
+    with file:
+        for at in range(0, len(samples), _BLOCK):
+            file.write(samples[at : at + _BLOCK])
+    return stream.getvalue()
 
 
 @dataclass
@@ -38,6 +62,12 @@ class Recording:
     @property
     def duration_s(self) -> float:
         return len(self.samples) / self.rate_hz
+
+    def data_url(self, kind: str = "opus", start_s: float = 0.0, end_s: float | None = None) -> str:
+        """The sound as an address that holds it."""
+        last = None if end_s is None else round(end_s * self.rate_hz)
+        sound = encode(self.samples[round(start_s * self.rate_hz) : last], self.rate_hz, kind)
+        return f"data:{FORMATS[kind][0]};base64,{base64.b64encode(sound).decode()}"
 
     def columns(self, channel: int, start_s: float, end_s: float, count: int = COLUMNS) -> dict[str, np.ndarray]:
         """x (seconds), low and high in [-1, 1] as float32, `count` columns or one a sample when zoomed in that far."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from bokeh.models import Legend
+from bokeh.models import Axis, Legend
 from bokeh.palettes import cividis
 from bokeh.plotting import figure
 
@@ -71,6 +71,14 @@ DARK = Theme(
     window="#5c5230",
 )
 
+_PAGE = {
+    "light": {"page": "#f4f6f8", "raised": "#ffffff", "head": "#eef1f4", "line": "#c9d0d6", "hover": "#eef4f8",
+              "chosen": "#dbeaf5", "focus": "#0072b2", "pass": "#00714f", "mark": "#fff1bf"},
+    "dark": {"page": "#101316", "raised": "#1a1f24", "head": "#222930", "line": "#3b454e", "hover": "#232b33",
+             "chosen": "#1f3a4f", "focus": "#5fb4ea", "pass": "#3fcea2", "mark": "#5c5230"},
+}  # fmt: skip
+"""Further colours of pages, as properties of their style sheets."""
+
 HEAT = tuple(cividis(256))
 """Sequential colours of rates, dark blue (0) to yellow (1): perceptually even, safe, and alike in both themes."""
 
@@ -92,6 +100,14 @@ def exchange() -> dict[str, str]:
     return pairs
 
 
+def variables(theme: Theme) -> str:
+    """Declarations of every `--wb-...` property, for style sheets of pages and of blocks in them."""
+    shared = {"ink": theme.ink, "muted": theme.muted, "grid": theme.grid, "user": theme.user, "agent": theme.agent,
+              "fail": theme.failed, "limit": theme.limit, "window": theme.window, "moment": theme.series[3],
+              "font": FONT}  # fmt: skip
+    return "".join(f"--wb-{name}: {value}; " for name, value in (_PAGE[theme.name] | shared).items())
+
+
 def new_figure(theme: Theme = LIGHT, **options) -> figure:
     """An empty figure in the theme: stretches to the page, no logo, wheel zoom off until chosen."""
     defaults = {"sizing_mode": "stretch_width", "height": 320, "tools": "pan,box_zoom,save,reset"}
@@ -110,42 +126,42 @@ def style(made: figure, theme: Theme = LIGHT) -> figure:
     made.title.text_font_size = "14px"
     made.title.text_font_style = "bold"
     for axis in made.axis:
-        axis.axis_label_text_color = theme.muted
-        axis.major_label_text_color = theme.ink
-        axis.axis_label_text_font = axis.major_label_text_font = FONT
-        axis.axis_label_text_font_style = "normal"
-        axis.axis_label_text_font_size = axis.major_label_text_font_size = "12px"
-        axis.axis_line_color = axis.major_tick_line_color = theme.muted
-        axis.minor_tick_line_color = None
+        quiet_axis(axis, theme)
     made.grid.grid_line_color = theme.grid
     for legend in made.legend:
         style_legend(legend, theme)
     return made
 
 
+def quiet_axis(axis: Axis, theme: Theme, ink: str | None = None) -> None:
+    """Lines and words of an axis. ink : of the numbers."""
+    axis.axis_label_text_color, axis.major_label_text_color = theme.muted, ink or theme.ink
+    axis.axis_label_text_font = axis.major_label_text_font = FONT
+    axis.axis_label_text_font_style = "normal"
+    axis.axis_label_text_font_size = axis.major_label_text_font_size = "12px"
+    axis.axis_line_color = axis.major_tick_line_color = theme.muted
+    axis.minor_tick_line_color = None
+
+
 def style_legend(legend: Legend, theme: Theme) -> None:
-    legend.background_fill_color = None
-    legend.border_line_color = None
-    legend.label_text_color = theme.ink
-    legend.label_text_font = FONT
-    legend.label_text_font_size = "12px"
+    legend.background_fill_color = legend.border_line_color = None
+    legend.label_text_color, legend.label_text_font, legend.label_text_font_size = theme.ink, FONT, "12px"
     legend.click_policy = "mute"
     legend.padding = legend.margin = 2
+
+
+def legend_above(made: figure, theme: Theme, wanted: bool = True) -> None:
+    """The legend in one line above the picture, where a click mutes a run; none where it is not wanted."""
+    for legend in list(made.legend):
+        legend.orientation, legend.visible = "horizontal", wanted
+        style_legend(legend, theme)
+        made.add_layout(legend, "above")
 
 
 def empty(title: str, message: str, theme: Theme = LIGHT) -> figure:
     """A picture that says why there is nothing to see."""
     made = new_figure(theme, title=title, height=120, x_range=(0, 1), y_range=(0, 1), tools="")
-    made.axis.visible = False
-    made.grid.visible = False
-    made.text(
-        x=[0.5],
-        y=[0.5],
-        text=[message],
-        text_align="center",
-        text_baseline="middle",
-        text_color=theme.muted,
-        text_font={"value": FONT},
-        text_font_size="13px",
-    )
+    made.axis.visible = made.grid.visible = False
+    made.text(x=[0.5], y=[0.5], text=[message], text_align="center", text_baseline="middle", text_color=theme.muted,
+              text_font={"value": FONT}, text_font_size="13px")  # fmt: skip
     return made

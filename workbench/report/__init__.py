@@ -8,8 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from workbench.files import write_text
-from workbench.report.files import write_tables
-from workbench.report.gather import Gathered, gather
+from workbench.report.gather import Gathered, gather, write_tables
 from workbench.report.page import render
 from workbench.report.terminal import print_report
 

@@ -1,6 +1,6 @@
-"""The calibration matrix: verifier x agent, and every exception to what reference agents should show.
+"""The calibration matrix: rule x agent, and every exception to what reference agents should show.
 
-A verifier can be trusted when the oracle, which does what each case expects, passes (nearly) always,
+A rule can be trusted when the oracle, which does what each case expects, passes (nearly) always,
 and the contrary agent, which does the opposite, (nearly) never.
 """
 
@@ -11,23 +11,24 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from workbench.contract import Benchmark
 from workbench.runs import Run
 
-EXPECTED = {"oracle": ("at least", 0.98), "contrary": ("at most", 0.02)}
-"""Reference agent -> bound on the share that passes, for every verifier."""
-
-_EXCEPTION = {"oracle": "pass", "contrary": "fail"}
+EXPECTED = {"oracle": ("at least", 0.98, "pass"), "contrary": ("at most", 0.02, "fail")}
+"""Reference agent -> bound on the share that passes, for every rule that scores, and the verdict of each case."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """matrix : one row a verifier and run: passed, measured, excluded, rate, expected, met (None where
+    """matrix : one row a rule and run: passed, measured, excluded, rate, expected, met (None where
     nothing is expected or nothing was measured). exceptions : one row a case that departs from what
-    its reference agent should show, with the reason. kinds : run -> what kind of agent it is."""
+    its reference agent should show, with the reason. kinds : run -> what kind of agent it is. references : those
+    of a reference agent."""
 
     matrix: pd.DataFrame
     exceptions: pd.DataFrame
     kinds: dict[str, str]
+    references: tuple[str, ...]
 
 
 def reference(run: Run) -> str | None:
@@ -40,49 +41,36 @@ def kind(run: Run) -> str:
     """What the run's agent is, in words, read from run.json."""
     word = reference(run)
     if word:
-        bound, share = EXPECTED[word]
+        bound, share, _ = EXPECTED[word]
         return f"reference, told the case: {bound} {100 * share:.0f} % expected to pass"
     return "told the case" if run.meta.agent.get("privileged") else "no expectation"
 
 
-def calibrate(
-    names: Sequence[str], runs: Sequence[Run], cases: pd.DataFrame, verifier: str, free: Sequence[str] = ()
-) -> Calibration:
-    """Count every verifier of every run and list the exceptions.
+def calibrate(names: Sequence[str], runs: Sequence[Run], cases: pd.DataFrame, benchmark: Benchmark) -> Calibration:
+    """Count every rule of every run and list the exceptions.
 
-    free : verifiers of which nothing is expected, since they describe and do not score. `excluded`
-    counts what has neither a pass nor a fail.
+    Of rules that describe and do not score nothing is expected. `excluded` counts what has neither a pass
+    nor a fail.
     """
-    rows, exceptions = [], []
-    order = list(dict.fromkeys(cases[verifier]))
+    column, rows, exceptions = benchmark.rule_column, [], []
+    free = [rule.name for rule in benchmark.rules if not rule.scored]
     for name, run in zip(names, runs, strict=True):
         own, word = cases[cases["run"] == name], reference(run)
-        for action in order:
-            part = own[own[verifier] == action]
-            passed = int((part["verdict"] == "pass").sum())
-            measured = int(part["verdict"].isin(["pass", "fail"]).sum())
-            excluded = len(part) - measured
-            rate = passed / measured if measured else None
-            row = {
-                "run": name,
-                verifier: action,
-                "rate": rate,
-                "passed": passed,
-                "measured": measured,
-                "excluded": excluded,
-                "expected": None,
-                "met": None,
-            }
-            if word and action not in free:
-                bound, share = EXPECTED[word]
-                row["expected"] = f"{bound} {100 * share:.0f} %"
+        for rule in dict.fromkeys(cases[column]):
+            verdicts = own.loc[own[column] == rule, "verdict"]
+            passed, measured = int((verdicts == "pass").sum()), int(verdicts.isin(["pass", "fail"]).sum())
+            rate, bound, met = passed / measured if measured else None, None, None
+            if word and rule not in free:
+                side, share, _ = EXPECTED[word]
+                bound = f"{side} {100 * share:.0f} %"
                 if rate is not None:
-                    row["met"] = rate >= share if bound == "at least" else rate <= share
-            rows.append(row)
+                    met = rate >= share if side == "at least" else rate <= share
+            rows.append({"run": name, column: rule, "rate": rate, "passed": passed, "measured": measured,
+                         "excluded": len(verdicts) - measured, "expected": bound, "met": met})  # fmt: skip
         if word:
-            odd = own[(own["verdict"] != _EXCEPTION[word]) & ~own[verifier].isin(list(free))]
-            exceptions.append(odd.reindex(columns=["run", "case", verifier, "verdict", "reason"]))
-    listed = pd.concat(exceptions, ignore_index=True) if exceptions else None
-    if listed is None:
-        listed = pd.DataFrame(columns=["run", "case", verifier, "verdict", "reason"])
-    return Calibration(pd.DataFrame(rows), listed, {name: kind(run) for name, run in zip(names, runs, strict=True)})
+            exceptions.append(own[(own["verdict"] != EXPECTED[word][2]) & ~own[column].isin(free)])
+    shown = ["run", "case", column, "verdict", "reason"]
+    listed = pd.concat(exceptions or [cases.iloc[:0]], ignore_index=True)[shown]
+    kinds = {name: kind(run) for name, run in zip(names, runs, strict=True)}
+    told = tuple(name for name, run in zip(names, runs, strict=True) if reference(run))
+    return Calibration(pd.DataFrame(rows), listed, kinds, told)

@@ -1,26 +1,50 @@
-"""What a report rests on: the runs, their tables side by side, and what a reader must be told."""
+"""What a report rests on: the runs, their tables side by side, what judges said, and what a reader must be told."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from workbench import benchmarks
 from workbench.analysis.compare import built_apart
-from workbench.contract import Benchmark
+from workbench.contract import KEYS, Benchmark, Section
 from workbench.errors import InputError
-from workbench.report import calibration, judged
-from workbench.report.intervals import fill
-from workbench.runs import Run, load_run
-from workbench.scoring import load_scores
+from workbench.files import write_atomically
+from workbench.judges.store import judge_folders, write_csv
+from workbench.judges.summary import Summary, short, summarise
+from workbench.report.calibration import Calibration, calibrate
+from workbench.report.figures import heading
+from workbench.runs import Run, load_run, load_scores
 
-KEYS = ("case", "event", "metric")
-"""What names a row: the case, and where a case has several rows the event and the metric."""
+LATENCY = "latency"
+"""The section that shows latencies, where a benchmark declares it; it has no table."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One judge's tables for one run, in their short form, with their titles. problems : sentences about validity."""
+
+    run: str
+    key: str
+    spoke: str
+    prompt: str
+    valid: bool
+    problems: tuple[str, ...]
+    summary: Summary | None = None
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Title -> table."""
+        if self.summary is None:
+            return {}
+        judge = self.summary.judge
+        return {
+            judge.titles.get(name, heading(name)): short(judge, frame) for name, frame in self.summary.tables.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -39,10 +63,21 @@ class Gathered:
     scores: tuple[dict[str, Any], ...]
     tables: dict[str, pd.DataFrame]
     cases: pd.DataFrame
-    verifier: str | None
-    calibration: calibration.Calibration | None
-    judged: tuple[judged.Judged, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    calibration: Calibration
+    judged: tuple[Judged, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def sections(self) -> list[Section]:
+        """The benchmark's sections that there is something to show of, then tables that it does not name."""
+        known = {section.name: section for section in self.benchmark.sections}
+        shown = [name for name, section in known.items() if name in self.tables or section.always or name == LATENCY]
+        return [section_of(self.benchmark, name) for name in [*shown, *(set(self.tables) - set(known))]]
+
+
+def section_of(benchmark: Benchmark, name: str) -> Section:
+    known = {section.name: section for section in benchmark.sections}
+    return known.get(name, Section(name, heading(name)))
 
 
 def gather(folders: Sequence[Path]) -> Gathered:
@@ -60,8 +95,7 @@ def gather(folders: Sequence[Path]) -> Gathered:
             raise InputError(f"{folders[index]} is given twice; give each run once.")
     runs = [load_run(folder) for folder in folders]
     _same_dataset(runs)
-    names = run_names(resolved)
-    benchmark = benchmarks.get(runs[0].meta.benchmark)
+    names, benchmark = run_names(resolved), runs[0].benchmark
     parts: dict[str, list[pd.DataFrame]] = {}
     joined, scores, warnings = [], [], []
     for name, run in zip(names, runs, strict=True):
@@ -69,7 +103,6 @@ def gather(folders: Sequence[Path]) -> Gathered:
         cases = join(measurements, verdicts, run)
         warnings += _unscored(name, run, measurements)
         for table, frame in benchmark.tables(measurements, verdicts).items():
-            frame = fill(frame)
             frame.insert(0, "run", name)
             parts.setdefault(table, []).append(frame)
         cases.insert(0, "run", name)
@@ -77,32 +110,17 @@ def gather(folders: Sequence[Path]) -> Gathered:
         scores.append(score)
     warnings += _settings_differ(names, scores, runs)
     warnings += built_apart({name: run.fingerprint for name, run in zip(names, runs, strict=True)})
-    tables = {table: stack(frames) for table, frames in parts.items()}
     cases = stack(joined)
-    verifier = next((column for column in (_verifier(benchmark), "verifier", "action") if column in cases), None)
-    free = getattr(extras(benchmark), "DIAGNOSTICS", ())
-    found = judged.collect(names, runs)
     return Gathered(
-        benchmark=benchmark,
-        names=names,
-        runs=tuple(runs),
-        scores=tuple(scores),
-        tables=tables,
-        cases=cases,
-        verifier=verifier,
-        calibration=calibration.calibrate(names, runs, cases, verifier, free) if verifier else None,
-        judged=found,
-        warnings=tuple(warnings),
-    )
+        benchmark, names, tuple(runs), tuple(scores), {table: stack(frames) for table, frames in parts.items()}, cases,
+        calibrate(names, runs, cases, benchmark), _judged(names, runs), tuple(warnings),
+    )  # fmt: skip
 
 
 def stack(frames: list[pd.DataFrame]) -> pd.DataFrame:
     """Rows of several runs under each other; columns that are null throughout one run keep their place."""
     columns = list(dict.fromkeys(column for frame in frames for column in frame.columns))
-    full = [frame for frame in frames if len(frame)]
-    if not full:
-        return pd.DataFrame(columns=columns)
-    records = [record for frame in full for record in frame.to_dict("records")]
+    records = [record for frame in frames for record in frame.to_dict("records")]
     return pd.DataFrame.from_records(records, columns=columns)
 
 
@@ -125,29 +143,25 @@ def join(measurements: pd.DataFrame, verdicts: pd.DataFrame, run: Run) -> pd.Dat
     ------
     InputError : the two tables, or they and the run, do not belong together.
     """
-    again = f"run `workbench score {run.folder}` again."
-    keys = [name for name in KEYS if name in measurements and name in verdicts]
-    if len(measurements) != len(verdicts) or any((measurements[key] != verdicts[key]).any() for key in keys):
+    again, keys = f"run `workbench score {run.folder}` again.", list(KEYS)
+    if len(measurements) != len(verdicts) or not measurements[keys].equals(verdicts[keys]):
         raise InputError(f"{run.scores}: measurements and verdicts are of different cases; {again}")
     if set(measurements["case"]) != set(run.cases):
         raise InputError(f"{run.scores} holds scores of other cases than {run.folder / 'cases.jsonl'}; {again}")
-    left = measurements.rename(columns={"reason": "code"}).reset_index(drop=True)
-    right = verdicts.drop(columns=keys).reset_index(drop=True)
-    return pd.concat([left, right], axis=1)
+    left = measurements.rename(columns={"reason": "code"})
+    return pd.concat([left, verdicts.drop(columns=keys)], axis=1)
 
 
 def _same_dataset(runs: Sequence[Run]) -> None:
     first = runs[0]
     for other in runs[1:]:
         if other.meta.benchmark != first.meta.benchmark or other.content != first.content:
+            one, two = (f"{run.meta.benchmark} with {len(run.cases)} cases, fingerprint {run.fingerprint[:12]}"
+                        for run in (first, other))  # fmt: skip
             raise InputError(
-                f"{first.folder} and {other.folder} are runs of different datasets ({_named(first)}, {_named(other)}), "
+                f"{first.folder} and {other.folder} are runs of different datasets ({one}, {two}), "
                 "and their figures cannot stand side by side; write a report for each."
             )
-
-
-def _named(run: Run) -> str:
-    return f"{run.meta.benchmark} with {len(run.cases)} cases, fingerprint {run.fingerprint[:12]}"
 
 
 def _unscored(name: str, run: Run, measurements: pd.DataFrame) -> list[str]:
@@ -174,23 +188,51 @@ def _settings_differ(names: Sequence[str], scores: Sequence[dict], runs: Sequenc
     return found
 
 
-def extras(benchmark: Benchmark) -> Any:
-    """The benchmark's own module of titles and pictures, or None: a report manages without one."""
-    from importlib import import_module
-    from importlib.util import find_spec
+def _judged(names: Sequence[str], runs: Sequence[Run]) -> tuple[Judged, ...]:
+    """Every judge of every run; judgements that cannot be read become a sentence, not an end."""
+    found = []
+    for name, run in zip(names, runs, strict=True):
+        for folder in judge_folders(run.judgements):
+            try:
+                made = summarise(run, folder)
+            except InputError as error:
+                found.append(Judged(name, folder.name, "unreadable", "", False, (str(error),)))
+                continue
+            prompt = made.record.prompt_sha256[:12]
+            found.append(Judged(name, folder.name, made.record.spoke, prompt, made.valid, tuple(made.problems), made))
+    return tuple(found)
 
-    name = f"{benchmarks.package(benchmark.name)}.pictures"
-    return import_module(name) if find_spec(name) else None
+
+# -- files -------------------------------------------------------------------------------------------
 
 
-def _verifier(benchmark: Benchmark) -> str:
-    return getattr(extras(benchmark), "VERIFIER", "verifier")
+def all_tables(gathered: Gathered) -> dict[str, pd.DataFrame]:
+    """Table name -> frame: the benchmark's tables, calibration, `judge_...` of every judge, and `cases`."""
+    tables = dict(gathered.tables)
+    tables["calibration"], tables["calibration_exceptions"] = (
+        gathered.calibration.matrix,
+        gathered.calibration.exceptions,
+    )
+    judged: dict[str, list[pd.DataFrame]] = {}
+    for one in gathered.judged:
+        for name, frame in one.summary.tables.items() if one.summary else ():
+            if len(frame):
+                led = {"run": one.run, "judge": one.spoke, "judge_key": one.key, "valid": one.valid}
+                own = frame.rename(columns={"judge": "judge_name"})
+                judged.setdefault(f"judge_{name}", []).append(own.assign(**led)[[*led, *own]])
+    tables |= {name: pd.concat(frames, ignore_index=True) for name, frames in judged.items()}
+    nested = [name for name, column in gathered.cases.items()
+              if column.map(lambda value: isinstance(value, list | tuple | np.ndarray)).any()]  # fmt: skip
+    return tables | {"cases": gathered.cases.drop(columns=nested)}  # spans stay in the run's own scores
 
 
-def plain(value: Any) -> Any:
-    """A table's value as JSON and templates want it: numbers and text, None for every kind of null."""
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and value != value else value
+def write_tables(gathered: Gathered, folder: Path) -> None:
+    """Write `folder`/{table}.parquet and .csv; no text in a CSV can act as a spreadsheet formula."""
+    for name, frame in all_tables(gathered).items():
+        # Parquet wants one type a column; columns that mix numbers and text are stored as text.
+        mixed = [column for column in frame if frame[column].dtype == object
+                 and len({type(value) for value in frame[column].dropna()}) > 1]  # fmt: skip
+        texts = {column: frame[column].map(lambda value: None if pd.isna(value) else str(value)) for column in mixed}
+        stored = frame.assign(**texts)
+        write_atomically(folder / f"{name}.parquet", lambda part, stored=stored: stored.to_parquet(part, index=False))
+        write_csv(folder / f"{name}.csv", frame)

@@ -14,134 +14,101 @@ from typing import Any
 import pandas as pd
 from bokeh.core.json_encoder import serialize_json
 from bokeh.embed.util import OutputDocumentFor, standalone_docs_json_and_render_items
+from bokeh.plotting import figure
 from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from workbench.pictures import as_figure
-from workbench.pictures.theme import exchange
-from workbench.report import shown
-from workbench.report.gather import Gathered, extras, plain
-from workbench.report.intervals import is_gap, is_rate, keys
-from workbench.report.terminal import ordered
+from workbench.contract import KEYS, Section
+from workbench.pictures import DARK, LIGHT, lanes, standalone
+from workbench.pictures.theme import exchange, variables
+from workbench.report import figures as shown
+from workbench.report.charts import drawn
+from workbench.report.gather import Gathered
 from workbench.version import SCORER, VERSION
-
-CASE_COLUMNS = (
-    "run",
-    "case",
-    "event",
-    "condition",
-    "metric",
-    "role",
-    "probe",
-    "level",
-    "action",
-    "verdict",
-    "strict",
-    "label",
-    "reason",
-    "first_words",
-)
-FILTERS = ("run", "verdict", "strict", "condition", "metric", "level", "action", "role", "label")
 
 
 def render(gathered: Gathered) -> str:
     """The whole page as text."""
-    more = extras(gathered.benchmark)
-    titles = getattr(more, "TITLES", {})
-    drawn = more.figures(gathered.tables, gathered.cases) if more else {}
-    figures: list[Any] = []
-
-    def places(pictures: list[Any]) -> list[int]:
-        figures.extend(as_figure(picture) for picture in pictures)
-        return list(range(len(figures) - len(pictures), len(figures)))
-
-    sections = [
-        {
-            "id": name,
-            "title": titles.get(name, shown.heading(name)),
-            "about": getattr(more, "ABOUT", {}).get(name, ""),
-            "figures": places(drawn.get(name, [])),
-            "folded": name in getattr(more, "DETAIL", ()),
-            "table": table_of(gathered.tables.get(name), gathered.names),
-        }
-        for name in section_names(gathered, titles, drawn)
-    ]
-    examples = places(_examples(gathered, more))
+    pictures: list[figure] = []
+    sections = []
+    for section in gathered.sections:
+        made = drawn(gathered, section)
+        places = list(range(len(pictures), len(pictures) + len(made)))
+        pictures += made
+        table = table_of(gathered.tables.get(section.name), section, gathered.names)
+        sections.append({"id": section.name, "title": section.title, "about": section.about, "figures": places,
+                         "folded": section.folded, "table": table})  # fmt: skip
+    light, dark = variables(LIGHT), variables(DARK)
     context = {
         "title": f"{gathered.benchmark.title}: {', '.join(gathered.names)}",
         "benchmark": gathered.benchmark.title,
         "runs": _run_lines(gathered),
         "warnings": gathered.warnings,
-        "notes": getattr(more, "NOTES", ()),
+        "notes": gathered.benchmark.notes,
         "sections": sections,
         "calibration": _calibration(gathered),
-        "judged": _judged(gathered),
-        "examples": examples,
+        "judged": [{"one": one, "tables": [(title, table_of(frame, None, (one.run,)))
+                                           for title, frame in one.tables.items()]} for one in gathered.judged],
+        "examples": _examples(gathered),
         "configuration": configuration(gathered),
-        "cases": packed(gathered.cases),
-        "filters": [name for name in FILTERS if name in gathered.cases],
+        "cases": packed(gathered),
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "version": VERSION,
         "nonce": secrets.token_urlsafe(12),
+        "style": Markup(f":root {{ {light} }} @media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
+                        f"{standalone.style()}"),
         "bokeh_js": [Markup(text) for text in Resources(mode="inline", components=["bokeh"]).js_raw],
-        **_embedded(figures),
-    }
-    environment = Environment(
-        loader=PackageLoader("workbench.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+        **_embedded(pictures),
+    }  # fmt: skip
+    environment = Environment(loader=PackageLoader("workbench.report"), autoescape=True, trim_blocks=True,
+                              lstrip_blocks=True, undefined=StrictUndefined)  # fmt: skip
     return environment.get_template("report.html").render(context)
 
 
-def section_names(gathered: Gathered, titles: Mapping[str, str], drawn: Mapping[str, list]) -> list[str]:
-    """Tables and pictures in the benchmark's order; then tables that it does not name."""
-    wanted = set(ordered(gathered, titles)) | {name for name, pictures in drawn.items() if pictures}
-    return [name for name in titles if name in wanted] + [name for name in gathered.tables if name not in titles]
-
-
-def table_of(frame: pd.DataFrame | None, runs: tuple[str, ...]) -> dict[str, Any] | None:
-    """A table for the template. Rates and gaps have a column a run; other tables stand as they are."""
+def table_of(frame: pd.DataFrame | None, section: Section | None, runs: tuple[str, ...]) -> dict[str, Any] | None:
+    """A table for a template. Rates and gaps have a column a run; other tables stand as they are."""
     if frame is None or frame.empty:
         return None
-    if not (is_rate(frame) or is_gap(frame)):
+    if section is None or section.kind == "plain":
         columns = [column for column in frame.columns if len(runs) > 1 or column != "run"]
-        if len(runs) > 1:
-            frame = beside(frame)
+        label = next((column for column in columns if column != "run"), None)
+        if len(runs) > 1 and label:  # the runs of one label beside each other: what a reader compares
+            places = {value: place for place, value in enumerate(dict.fromkeys(frame[label]))}
+            frame = frame.iloc[frame[label].map(places).argsort(kind="stable")]
         rows = [[shown.number(value) for value in row] for row in frame[columns].itertuples(index=False)]
         numeric = [frame[column].dtype.kind in "if" for column in columns]
-        return {"kind": "plain", "heads": [shown.heading(c) for c in columns], "numeric": numeric, "rows": rows}
-    found: dict[tuple[str, ...], dict[str, shown.Figure]] = {}
-    ids: dict[tuple[str, ...], str] = {}
+        return {"kind": "plain", "heads": [shown.heading(name) for name in columns], "numeric": numeric, "rows": rows}
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    names = {chart.names for chart in section.charts}
+    ids = [name for name in shown.labels(frame, section) if name not in names]
     for row in frame.to_dict("records"):
-        key = shown.key_of(row, frame)
-        found.setdefault(key, {})[row["run"]] = shown.figure_of(row, frame)
-        ids[key] = "|".join(str(row[name]) for name in keys(frame) if name != "name")
-    rows = [{"key": key, "id": ids[key], "cells": [cells.get(run) for run in runs]} for key, cells in found.items()]
-    return {"kind": "figures", "heads": shown.key_heads(frame), "runs": runs, "rows": rows, "gap": is_gap(frame)}
+        key = shown.key_of(row, frame, section)
+        line = found.setdefault(key, {"key": key, "id": "|".join(str(row[name]) for name in ids), "cells": {}})
+        line["cells"][row["run"]] = shown.figure_of(row, section)
+    rows = [line | {"cells": [line["cells"].get(run) for run in runs]} for line in found.values()]
+    return {"kind": "figures", "heads": shown.key_heads(frame, section), "runs": runs, "rows": rows}
 
 
-def beside(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a plain table with the runs of one label beside each other: what a reader compares."""
-    label = next((column for column in frame.columns if column != "run"), None)
-    if label is None:
-        return frame
-    places = {value: place for place, value in enumerate(dict.fromkeys(frame[label]))}
-    return frame.iloc[frame[label].map(places).argsort(kind="stable")]
-
-
-def packed(cases: pd.DataFrame) -> dict[str, Any]:
+def packed(gathered: Gathered) -> dict[str, Any]:
     """The cases for the script: columns of codes into lists of distinct values, which keeps the page small."""
+    cases, declared = gathered.cases, gathered.benchmark.columns
+    headings = {name: name for name in ("run", *KEYS, "verdict", "strict", "label", "reason")}
+    headings |= {column.name: column.heading for column in declared}
+    filters = ["run", "verdict", "strict", *(column.name for column in declared if column.filter), "label"]
+    long_names = {column.names for column in declared}
+    texts = [column.name for column in declared if column.kind == "text" and column.name not in long_names]
+    labels = [column.name for column in declared if column.table or column.filter]
+    order = dict.fromkeys(("run", *KEYS, *labels, "verdict", "strict", "label", "reason", *texts))
     columns = {}
-    for name in CASE_COLUMNS:
-        if name in cases:
-            values = [shown.number(plain(value)) for value in cases[name]]
-            distinct = list(dict.fromkeys(values))
-            where = {value: code for code, value in enumerate(distinct)}
-            columns[name] = {"values": distinct, "codes": [where[value] for value in values]}
+    for name in order:
+        if name not in cases or (name in KEYS and (cases[name] == "").all()):
+            continue
+        values = [shown.number(value) for value in cases[name]]
+        distinct = list(dict.fromkeys(values))
+        where = {value: code for code, value in enumerate(distinct)}
+        columns[name] = {"heading": headings[name], "values": distinct, "codes": [where[value] for value in values],
+                         "filter": name in filters, "text": name == "reason" or name in texts}  # fmt: skip
     return {"count": len(cases), "order": list(columns), "columns": columns}
 
 
@@ -150,33 +117,23 @@ def configuration(gathered: Gathered) -> dict[str, Any]:
     described: list[dict[str, str]] = []
     for run, score in zip(gathered.runs, gathered.scores, strict=True):
         meta = run.meta.model_dump()
-        fields = {
-            "agent": meta.pop("agent"),
-            "clock": meta.pop("clock"),
-            "policy": meta.pop("policy"),
-            "thresholds": score.get("thresholds", {}),
-            "detector": score.get("vad", {}),
-            "dataset": meta.pop("dataset"),
-            "cases.jsonl sha256": run.fingerprint,
-            "scorer": score.get("scorer"),
-            "workbench that ran": meta.pop("workbench"),
-            "workbench that scored": score.get("workbench"),
-        } | meta
-        described.append(dict(_flat(fields)))
-    names = list(dict.fromkeys(name for fields in described for name in fields))
+        fields = {name: meta.pop(name) for name in ("agent", "clock", "policy")}
+        fields |= {
+            "thresholds": score.get("thresholds", {}), "detector": score.get("vad", {}), "dataset": meta.pop("dataset"),
+            "cases.jsonl sha256": run.fingerprint, "scorer": score.get("scorer"),
+            "workbench that ran": meta.pop("workbench"), "workbench that scored": score.get("workbench"),
+        } | meta  # fmt: skip
+        described.append(dict(_flat(fields)) | {"this report": f"workbench {VERSION}, scorer {SCORER}"})
     rows = []
-    for name in names:
+    for name in dict.fromkeys(name for fields in described for name in fields):
         values = [fields.get(name, shown.NONE) for fields in described]
         rows.append({"name": name, "values": values, "apart": len(set(values)) > 1})
-    rows.append(
-        {"name": "this report", "values": [f"workbench {VERSION}, scorer {SCORER}"] * len(described), "apart": 0}
-    )
     return {"runs": gathered.names, "rows": rows}
 
 
 def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
-        return [pair for key, item in value.items() for pair in _flat(item, f"{prefix}{' ' if prefix else ''}{key}")]
+        return [pair for key, item in value.items() for pair in _flat(item, f"{prefix} {key}".strip())]
     if isinstance(value, list | tuple):
         return [(prefix, ", ".join(shown.number(item) for item in value))]
     return [(prefix, f"{value:g}" if isinstance(value, float) else shown.number(value))]
@@ -186,107 +143,54 @@ def _run_lines(gathered: Gathered) -> list[dict[str, str]]:
     lines = []
     for name, run in zip(gathered.names, gathered.runs, strict=True):
         counts = gathered.cases.loc[gathered.cases["run"] == name, "verdict"].value_counts()
-        agent = f"{run.meta.agent.get('name', 'unnamed')} {run.meta.agent.get('version', '')}".strip()
         order = dict.fromkeys(("pass", "fail", "unmeasurable", *sorted(counts.index)))
-        words = ", ".join(f"{int(counts.get(word, 0))} {word}" for word in order)
-        lines.append(
-            {
-                "name": name,
-                "agent": agent,
-                "clock": run.meta.clock,
-                "policy": run.meta.policy,
-                "started": run.meta.started,
-                "verdicts": words,
-            }
-        )
+        agent = f"{run.meta.agent.get('name', 'unnamed')} {run.meta.agent.get('version', '')}".strip()
+        words = ", ".join(f"{int(counts.get(word, 0))} {shown.heading(word)}" for word in order)
+        lines.append({"name": name, "agent": agent, "clock": run.meta.clock, "policy": run.meta.policy,
+                      "started": run.meta.started, "verdicts": words})  # fmt: skip
     return lines
 
 
-def _calibration(gathered: Gathered) -> dict[str, Any] | None:
-    found = gathered.calibration
-    if found is None:
-        return None
+def _calibration(gathered: Gathered) -> dict[str, Any]:
+    found, column = gathered.calibration, gathered.benchmark.rule_column
     rows = []
-    for verifier, part in found.matrix.groupby(gathered.verifier, sort=False):
-        cells = []
-        for row in part.to_dict("records"):
-            met = plain(row["met"])
-            cells.append(
-                {
-                    "rate": shown.percent(row["rate"]),
-                    "counts": f"{row['passed']}/{row['measured']}",
-                    "excluded": row["excluded"],
-                    "passed": row["passed"],
-                    "measured": row["measured"],
-                    "met": "" if met is None else "met" if met else "short",
-                }
-            )
-        rows.append({"verifier": verifier, "cells": cells})
-    references = [name for name, kind in found.kinds.items() if kind.startswith("reference")]
-    exceptions = [
-        {column: shown.number(value) for column, value in row.items()}
-        | {"verifier": shown.number(row[gathered.verifier])}
-        for row in found.exceptions.to_dict("records")
-    ]
-    return {
-        "head": gathered.verifier,
-        "runs": gathered.names,
-        "kinds": [found.kinds[n] for n in gathered.names],
-        "rows": rows,
-        "exceptions": exceptions,
-        "references": references,
-    }
+    for rule, part in found.matrix.groupby(column, sort=False):
+        cells = [row | {"rate": shown.percent(row["rate"]),
+                        "met": "" if (met := shown.plain(row["met"])) is None else "met" if met else "short"}
+                 for row in part.to_dict("records")]  # fmt: skip
+        rows.append({"rule": rule, "cells": cells})
+    exceptions = [{name: shown.number(value) for name, value in row.items()} | {"rule": shown.number(row[column])}
+                  for row in found.exceptions.to_dict("records")]  # fmt: skip
+    known = gathered.benchmark.column.get(column)
+    return {"head": known.heading if known else shown.heading(column), "runs": gathered.names, "rows": rows,
+            "kinds": [found.kinds[name] for name in gathered.names], "exceptions": exceptions,
+            "references": found.references}  # fmt: skip
 
 
-def _judged(gathered: Gathered) -> list[dict[str, Any]]:
-    """The pooled rows of each judge's tables; every row is in the files."""
-    titles = {
-        "pas": "PAS: register and content against the role, 0 to 100",
-        "conflict": "Conflict Profile",
-        "safety": "Safety override on L4b",
-    }
+def _examples(gathered: Gathered) -> list[tuple[str, Markup]]:
+    """One failing case of each rule, of the first run whose agent was not told the case."""
+    run = next((run for run in gathered.runs if not run.meta.agent.get("privileged")), gathered.runs[0])
+    name, column = gathered.names[gathered.runs.index(run)], gathered.benchmark.rule_column
+    failed = gathered.cases[(gathered.cases["run"] == name) & (gathered.cases["verdict"] == "fail")]
     out = []
-    for one in gathered.judged:
-        tables = []
-        for name, frame in one.tables.items():
-            if "role" in frame:
-                frame = frame[frame["role"] == "all"].drop(columns="role")
-            table = table_of(frame.assign(run=one.run), (one.run,))
-            if table:
-                tables.append({"title": titles.get(name, shown.heading(name)), "table": table})
-        out.append(
-            {
-                "run": one.run,
-                "spoke": one.spoke,
-                "prompt": one.prompt,
-                "valid": one.valid,
-                "problems": one.problems,
-                "tables": tables,
-            }
-        )
+    for row in failed.drop_duplicates(column).to_dict("records"):
+        case, event, metric = (row[key] for key in KEYS)
+        lane = lanes.Lane(case=run.cases[case])
+        lanes.read(lane, run.folder, case, gathered.benchmark, event, metric)
+        if lane.record is not None:
+            about = " ".join(filter(None, (case, str(event))))
+            picture = Markup(f'<div class="wb-recording">{standalone.picture(lane)}</div>')
+            out.append((f"{row[column]}: {about} in {name}, {row['reason']}", picture))
     return out
 
 
-def _examples(gathered: Gathered, more: Any) -> list[Any]:
-    """One failing case for each verifier, of the first run whose agent was not told the case."""
-    if not hasattr(more, "example") or gathered.verifier is None:
-        return []
-    told = {name for name, run in zip(gathered.names, gathered.runs, strict=True) if run.meta.agent.get("privileged")}
-    who = next((name for name in gathered.names if name not in told), gathered.names[0])
-    cases = gathered.cases
-    failed = cases[(cases["run"] == who) & (cases["verdict"] == "fail") & cases["w0_s"].notna()]
-    return [more.example(row) for row in failed.drop_duplicates(gathered.verifier).to_dict("records")]
-
-
-def _embedded(figures: list[Any]) -> dict[str, Any]:
+def _embedded(pictures: list[figure]) -> dict[str, Any]:
     """The figures as one Bokeh document, and the ids of the elements that they are drawn into."""
-    if not figures:
+    if not pictures:
         return {"elements": [], "bokeh_docs": "", "bokeh_items": [], "exchange": exchange()}
-    with OutputDocumentFor(figures, always_new=True):
-        documents, items = standalone_docs_json_and_render_items(figures)
+    with OutputDocumentFor(pictures, always_new=True):
+        documents, items = standalone_docs_json_and_render_items(pictures)
     roots = [item.to_json() for item in items]
     elements = [element for item in items for element in item.roots.to_json().values()]
-    text = serialize_json(documents)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
+    text = standalone.for_script(serialize_json(documents))
     return {"elements": elements, "bokeh_docs": Markup(text), "bokeh_items": roots, "exchange": exchange()}

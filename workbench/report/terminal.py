@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from workbench.report import shown
-from workbench.report.gather import Gathered, extras
-from workbench.report.intervals import is_gap, is_rate
+from workbench.contract import Section
+from workbench.report import figures as shown
+from workbench.report.gather import LATENCY, Gathered
 
 _EXCEPTIONS = 20
 
@@ -21,66 +21,50 @@ def print_report(gathered: Gathered, console: Console) -> None:
     console.print(Text(about, style="bold"))
     for warning in gathered.warnings:
         console.print(Text(warning, style="yellow"))
-    more = extras(gathered.benchmark)
-    titles, detail = getattr(more, "TITLES", {}), getattr(more, "DETAIL", ())
     several = len(gathered.names) > 1
-    for name in ordered(gathered, titles):
-        frame = gathered.tables.get(name)
-        title = titles.get(name, shown.heading(name))
-        if name in detail:
+    for section in gathered.sections:
+        frame = gathered.tables.get(section.name)
+        if section.folded or section.name == LATENCY:
             continue
-        if frame is None or (frame.empty and name in getattr(more, "ALWAYS", ())):
-            console.print(Text(f"{title}: no such cases in these runs."))
-        elif is_rate(frame) or is_gap(frame):
-            console.print(_figures(title, frame, several))
-        elif len(frame):
-            console.print(_plain(title, frame, several))
-    if gathered.calibration:
-        _calibration(gathered, console)
+        if frame is None or frame.empty:
+            if section.always:
+                console.print(Text(f"{section.title}: no such cases in these runs."))
+        else:
+            console.print((_plain if section.kind == "plain" else _figures)(section, frame, several))
+    _calibration(gathered, console)
     for judge in gathered.judged:
         console.print(Text(f"{judge.run}, judged by {judge.spoke}: the tables are in the page.", style="dim"))
         for problem in judge.problems:
             console.print(Text(problem, style="yellow"))
     console.print(
-        "Intervals: 95 %, bootstrap over conversations. Where every conversation agrees, resampling shows no spread: "
-        "(W) is Wilson's interval over conversations, (N) Newcombe's paired one, which takes cases as independent.",
-        style="dim",
-        markup=False,
-        highlight=False,
-    )
+        "Intervals: 95 %, Clopper and Pearson's with as many cases as the conversations, which share audio, are worth; "
+        "gaps by MOVER.",
+        style="dim", markup=False, highlight=False,
+    )  # fmt: skip
 
 
-def ordered(gathered: Gathered, titles: dict[str, str]) -> list[str]:
-    """Tables in the benchmark's order, then those it does not name; only those that exist or are always wanted."""
-    always = getattr(extras(gathered.benchmark), "ALWAYS", ())
-    known = [name for name in titles if name in gathered.tables or name in always]
-    return known + [name for name in gathered.tables if name not in titles]
+def _table(title: str) -> Table:
+    return Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False)
 
 
-def _figures(title: str, frame: pd.DataFrame, several: bool) -> Table:
+def _figures(section: Section, frame: pd.DataFrame, several: bool) -> Table:
     """Rates or gaps, the runs of one label beneath each other: that is the comparison a reader makes."""
-    gaps, rows = is_gap(frame), frame.to_dict("records")
-    order = {key: place for place, key in enumerate(dict.fromkeys(shown.key_of(row, frame) for row in rows))}
-    rows.sort(key=lambda row: order[shown.key_of(row, frame)])
-    figures = [shown.figure_of(row, frame) for row in rows]
-    excluded, strict = any(figure.excluded for figure in figures), any(figure.strict for figure in figures)
-    table = _table(title)
-    for head in shown.key_heads(frame):
+    rows = [(shown.key_of(row, frame, section), row["run"], shown.figure_of(row, section))
+            for row in frame.to_dict("records")]  # fmt: skip
+    order = {key: place for place, key in enumerate(dict.fromkeys(key for key, _, _ in rows))}
+    rows.sort(key=lambda row: order[row[0]])
+    excluded, strict = (any(getattr(figure, name) for _, _, figure in rows) for name in ("excluded", "strict"))
+    table = _table(section.title)
+    for head in (*shown.key_heads(frame, section), *(["run"] if several else [])):
         table.add_column(head)
-    if several:
-        table.add_column("run")
-    table.add_column("gap" if gaps else "rate", justify="right", no_wrap=True)
-    table.add_column("counts" if gaps else "passed", justify="right", no_wrap=True)
-    if excluded:
-        table.add_column("excl.", justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
-    if strict:
-        table.add_column("strict", no_wrap=True)
+    gaps = section.kind == "gaps"
+    for head in ("gap" if gaps else "rate", "counts" if gaps else "passed", *(["excl."] if excluded else [])):
+        table.add_column(head, justify="right", no_wrap=True)
+    for head in ("95 % interval", *(["strict"] if strict else [])):
+        table.add_column(head, no_wrap=True)
     last = None
-    for row, figure in zip(rows, figures, strict=True):
-        key = shown.key_of(row, frame)
-        cells = [*(key if key != last else ("",) * len(key)), *([row["run"]] if several else [])]
-        cells += [figure.main, figure.short]
+    for key, run, figure in rows:
+        cells = [*(key if key != last else ("",) * len(key)), *([run] if several else []), figure.main, figure.short]
         cells += [str(figure.excluded or "")] if excluded else []
         cells += [figure.spread, *([figure.strict.removeprefix("strict ")] if strict else [])]
         table.add_row(*[Text(str(cell)) for cell in cells])
@@ -88,12 +72,8 @@ def _figures(title: str, frame: pd.DataFrame, several: bool) -> Table:
     return table
 
 
-def _table(title: str) -> Table:
-    return Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False)
-
-
-def _plain(title: str, frame: pd.DataFrame, several: bool) -> Table:
-    table = _table(title)
+def _plain(section: Section, frame: pd.DataFrame, several: bool) -> Table:
+    table = _table(section.title)
     columns = [column for column in frame.columns if several or column != "run"]
     for column in columns:
         table.add_column(shown.heading(column), justify="right" if frame[column].dtype.kind in "if" else "left")
@@ -104,18 +84,17 @@ def _plain(title: str, frame: pd.DataFrame, several: bool) -> Table:
 
 def _calibration(gathered: Gathered, console: Console) -> None:
     found = gathered.calibration
-    if not any("reference" in kind for kind in found.kinds.values()):
+    if not found.references:
         return
-    table = _table("Calibration: share that passes, verifier x agent")
-    table.add_column(gathered.verifier)
+    table = _table("Calibration: share that passes, rule x agent")
+    table.add_column(gathered.benchmark.rule_column)
     for name in gathered.names:
         table.add_column(name, justify="right")  # a rate above its counts, so that six runs fit
-    for verifier, part in found.matrix.groupby(gathered.verifier, sort=False):
-        cells = [Text(str(verifier))]
+    for rule, part in found.matrix.groupby(gathered.benchmark.rule_column, sort=False):
+        cells = [Text(str(rule))]
         for row in part.to_dict("records"):
-            text = f"{shown.percent(row['rate'])}\n{row['passed']}/{row['measured']}"
-            style = "" if row["met"] is None or row["met"] != row["met"] else "green" if row["met"] else "bold red"
-            cells.append(Text(text, style=style))
+            style = "" if shown.plain(row["met"]) is None else "green" if row["met"] else "bold red"
+            cells.append(Text(f"{shown.percent(row['rate'])}\n{row['passed']}/{row['measured']}", style=style))
         table.add_row(*cells)
     console.print(table)
     for name, kind in found.kinds.items():

@@ -1,9 +1,10 @@
 """Where words of the agent's transcript stand in its audio, for cues that wait for a word.
 
 Text comes before, with or after the audio that says it. Each piece of text is tied to the audio that had
-been delivered of its utterance when it came: of several pieces that came at the same point the first one
-stands there and the rest follow. Between two such points text is spread evenly; after the last one at the
-pace of ordinary speech, until the utterance is complete and its true pace is known.
+been delivered of its utterance when it came, the first to its beginning; of several pieces that came at
+the same point the first one stands there and the rest follow. Between two such points text is spread
+evenly; after the last one at the pace of ordinary speech, until the utterance is complete and its true
+pace is known.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ class Heard:
         if not self._utterances or self._utterances[-1].item != item:
             self._utterances.append(_Utterance(item))
         last = self._utterances[-1]
-        if not last.points or delivered > last.points[-1][1]:
+        if not last.points:
+            # The first words of an utterance are its beginning, however late their text comes.
+            last.points.append((0.0, 0 if item else delivered))
+        elif delivered > last.points[-1][1]:
             last.points.append((weight(last.text), delivered))
         last.text += text
 

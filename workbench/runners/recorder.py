@@ -263,7 +263,8 @@ class Recorder:
                 played_s = self._played_at_s(named, sample, complete)
                 if played_s is None or played_s < time_s:
                     continue
-                if complete or not self._heard.is_open(index, end) or now_s >= played_s + duration_s(word):
+                whole_s = max(played_s, self.pieces[-1].t_s) + duration_s(word)
+                if complete or not self._heard.is_open(index, end) or now_s >= whole_s:
                     return played_s
         return None
 

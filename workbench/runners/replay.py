@@ -144,8 +144,7 @@ def _import(source: Source, out: Path, workers: int | None) -> Imported:
     strange = [path.name for paths in lying.values() for path in paths]
     if strange:
         result.notes.append(f"{len(strange)} files in {source.folder} belong to no case, such as {strange[0]}.")
-    # Workers get the dataset without its cases: each job carries the one it needs.
-    bare = replace(source, dataset=Dataset(source.dataset.folder, source.dataset.header, ()))
+    bare = replace(source, dataset=replace(source.dataset, cases=(), problems=()))
     jobs = [_Job(case, bare, files[case.id], run.episodes) for case in there]
     todo = [job for job in jobs if not _is_done(run, job)]
     result.kept = len(jobs) - len(todo)

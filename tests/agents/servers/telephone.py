@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+
+from talk import SettledClock
 
 from servers.common import Ears, pitch_in, quietly, serving, tone
 from workbench.agents import mulaw
@@ -26,6 +27,7 @@ class Behaviour:
     raw: str = ""
     early: bool = False
     marks: bool = True
+    clock: SettledClock = field(default_factory=SettledClock)  # the caller's
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Server:
                     if self.how.early:
                         await self.answer(socket, heard)
                 case "mark":
-                    heard.marks.append((message["mark"]["name"], time.monotonic()))
+                    heard.marks.append((message["mark"]["name"], self.how.clock.now()))
                 case "media":
                     data = base64.b64decode(message["media"]["payload"])
                     heard.packets.append(len(data))
@@ -79,7 +81,7 @@ class Server:
             await socket.send(how.raw)
             return
         pitch_hz = pitch_in(heard.start["customParameters"].get("system_prompt", ""))
-        begin = time.monotonic()
+        begin_s = how.clock.now()
         data = mulaw.encode(tone(how.answer_s, 8_000, pitch_hz))
         for index, at in enumerate(range(0, len(data), how.packet)):
             if index == how.hang_up_after:
@@ -90,9 +92,9 @@ class Server:
                 return
             payload = base64.b64encode(data[at : at + how.packet]).decode()
             await self.say(socket, heard, "media", media={"payload": payload})
-            await asyncio.sleep(max(0.0, begin + (index + 1) * how.gap_s - time.monotonic()))
+            await how.clock.reach(begin_s + (index + 1) * how.gap_s)
         if how.marks:
-            heard.sent["end"] = time.monotonic()
+            heard.sent["end"] = how.clock.now()
             await self.say(socket, heard, "mark", mark={"name": "end"})
 
 

@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 
 from workbench import benchmarks, datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import build, check
 from workbench.benchmarks.duplexmpe.authoring import author_scripts
@@ -14,6 +13,7 @@ from workbench.benchmarks.duplexmpe.cases import GAPS_S, TAIL_S, voices_for
 from workbench.benchmarks.duplexmpe.varied import in_words, read_slots, vary
 from workbench.cases import AfterGap, AfterTurn
 from workbench.construct.engines.hibari import HibariEngine
+from workbench.contract import BuildOptions
 from workbench.errors import InputError, ProblemsFound
 
 

@@ -10,10 +10,10 @@ import pytest
 from aiohttp import web
 
 from workbench import datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import build
 from workbench.benchmarks.duplexmpe.authoring import author_scripts
+from workbench.contract import BuildOptions
 from workbench.errors import InputError
 
 WORDS = """apple river window morning paper yellow garden letter kitchen winter table station pocket music

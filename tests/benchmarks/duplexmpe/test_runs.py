@@ -1,38 +1,38 @@
 """One pair built, run, scored and judged: reference agents at their ends, waits by what is heard, judges' words."""
 
 import asyncio
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from workbench import benchmarks, datasets
+import workbench as wb
+from workbench import datasets
 from workbench.agents.base import AudioOut, Traits, TurnEnd
-from workbench.agents.listeners import rule
 from workbench.agents.registry import factory
-from workbench.contract import BuildOptions
+from workbench.analysis.sensitivity import Setting
+from workbench.benchmarks.duplexmpe import BENCHMARK as MPE
 from workbench.benchmarks.duplexmpe import authored as au
+from workbench.benchmarks.duplexmpe.judging import answer_items, answer_offline, brief_items, brief_offline
+from workbench.benchmarks.duplexmpe.listeners import rule
 from workbench.cases import AfterTurn, AtTime, AudioRef, Case, Cue, Ending
+from workbench.contract import BuildOptions
+from workbench.deciding import Decider
 from workbench.episodes import AgentInfo, Delivery, EpisodeRecord, Piece, Sends
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
-from workbench.judges.base import Item, NotJudgeable, Section
+from workbench.judges.base import Item, NotJudgeable, Section, judge_of
 from workbench.judges.batch import judge_run
-from workbench.judges.mpe_answer import items as answer_items
-from workbench.judges.mpe_answer import offline as answer_offline
-from workbench.judges.mpe_brief import items as brief_items
-from workbench.judges.mpe_brief import offline as brief_offline
-from workbench.judges.registry import get_judge
 from workbench.judges.spoken import timed_words, words_between
 from workbench.judges.summary import summarise
-from workbench.report import gather
 from workbench.runners import batch
 from workbench.runners.clocks import VirtualClock
 from workbench.runners.episode import run_episode
 from workbench.runs import load_run
 from workbench.scoring import score_run
+from workbench.vad import VadSettings
 
-MPE = benchmarks.get("duplex-mpe")
 AGENTS = ("oracle", "contrary", "silent", "name-spotter", "text-reference")
 
 
@@ -45,7 +45,7 @@ def runs(tmp_path_factory):
     assert MPE.validate(dataset, False) == [] and datasets.check_audio(dataset) == []
     out = {}
     for name in AGENTS:
-        plan = batch.Plan(dataset, factory(name, {}, MPE.moves), root / name, concurrency=1)
+        plan = batch.Plan(dataset, factory(name, {}, MPE), root / name, concurrency=1)
         assert not batch.run(plan).failed
         out[name] = load_run(root / name)
         score_run(out[name], workers=1)
@@ -105,7 +105,12 @@ def test_scores_carry_several_rows_a_case(runs):
     turns = sum(len(case.cues) - 1 for case in run.cases.values())
     assert len(measured) == turns + 2 * 2, "T has two rows more than the other turns"
     assert measured["reason"].isna().all()
-    gathered = gather([run.folder, runs["contrary"].folder])
+
+
+def test_the_report_holds_reference_agents_to_what_is_scored(runs):
+    from workbench.report import gather
+
+    gathered = gather([runs["oracle"].folder, runs["contrary"].folder])
     matrix = gathered.calibration.matrix.set_index(["run", "metric"])
     assert gathered.verifier == "metric"
     assert matrix.loc[("oracle", "yield"), "met"] and matrix.loc[("contrary", "silence"), "met"]
@@ -113,13 +118,49 @@ def test_scores_carry_several_rows_a_case(runs):
     assert gathered.calibration.exceptions.empty
 
 
+def test_runs_side_by_side_by_metric_and_under_other_detectors(runs):
+    tests = wb.compare(runs["oracle"], runs["contrary"]).tests(resamples=200).set_index("metric")
+    measured = runs["oracle"].measurements["metric"]
+    assert set(tests.index) == set(MPE.rule)
+    for metric in ("fresh_onset", "silence", "yield"):
+        count = (measured == metric).sum()
+        assert tests.loc[metric, ["pairs", "wins", "losses"]].tolist() == [count, 0, count], "oracle is the baseline"
+    assert tests.loc["response_presence", "ties"] == (measured == "response_presence").sum()
+    settings = (Setting("default"), Setting("deaf", VadSettings(min_speech_ms=5000)))
+    table = wb.sensitivity(runs["oracle"], settings).set_index(["setting", "metric"])
+    assert table.loc["default", "changed"].eq(0).all()
+    assert table.loc[("deaf", "fresh_onset"), ["passed", "pass_to_fail", "onsets_lost"]].tolist() == [0, 2, 2]
+    assert table.loc[("deaf", "silence"), "rate"] == 1.0
+
+
+def test_a_run_stands_under_the_thresholds_it_was_scored_with(runs, tmp_path):
+    run = load_run(shutil.copytree(runs["oracle"].folder, tmp_path / "run"))
+    score_run(run, thresholds={"yield_within_s": 0.1}, workers=1)
+    chain = run.tables()["yield_chain"].set_index("version").loc["both"]
+    metrics = run.tables()["metrics"].set_index(["metric", "version"]).loc["yield", "both"]
+    assert (chain.eligible, chain.yielded, metrics.passed, metrics.measured) == (2, 0, 0, 2)
+    again = run.tables({"yield_within_s": 2.0})
+    assert again["yield_chain"].set_index("version").loc["both", "yielded"] == 2
+    swept = wb.sweep(run, {"onset_within_s": (5.0,)})
+    assert swept.scores["yield"][swept.default, 0] == 0.0
+    with pytest.raises(InputError, match="different thresholds"):
+        wb.sweep({"a": run, "b": runs["contrary"]})
+
+
+def test_the_benchmark_says_who_speaks_and_what_it_counts(runs):
+    case = next(iter(runs["oracle"].cases.values()))
+    who = MPE.speakers(case)
+    assert set(who.values()) == set(case.expect["speakers"]) and set(who) == {cue.id for cue in case.cues[1:]}
+    counts = MPE.counts(tuple(runs["oracle"].cases.values()))
+    assert counts["by_condition"] == {"explicit": 1, "implicit": 1} and counts["turns_by_label"]["T"] == 2
+
+
 def test_an_episode_that_failed_has_every_row_and_no_verdict(runs):
     case = next(iter(runs["oracle"].cases.values()))
     rows = MPE.unmeasured(case, "error: lost")
     frame = pd.DataFrame(rows)
-    assert len(frame) == len(case.cues) - 1 + 2 and set(MPE.verdicts(frame, MPE.defaults)["verdict"]) == {
-        "unmeasurable"
-    }
+    assert len(frame) == len(case.cues) - 1 + 2
+    assert set(Decider(MPE, frame).verdicts()["verdict"]) == {"unmeasurable"}
 
 
 def test_judges_by_the_words(runs):
@@ -127,13 +168,13 @@ def test_judges_by_the_words(runs):
         ("oracle", "mpe_answer", "answer", {"correct"}), ("contrary", "mpe_answer", "answer", {"incorrect"}),
         ("contrary", "mpe_brief", "kind", {"floor"}),
     ):  # fmt: skip
-        result = asyncio.run(judge_run(runs[name], get_judge(judge, "duplex-mpe"), OfflineJudge()))
+        result = asyncio.run(judge_run(runs[name], judge_of(MPE, judge), OfflineJudge()))
         summary = summarise(runs[name], result.folder)
         assert set(summary.rows[label]) == wanted and summary.valid
         rate = next(iter(summary.tables.values())).iloc[0]
         assert rate.measured == len(summary.rows) and rate.passed == (len(summary.rows) if wanted == {"correct"} else 0)
     with pytest.raises(InputError, match="Name one"):
-        get_judge(None, "duplex-mpe")
+        judge_of(MPE)
 
 
 def test_a_judge_sees_no_time_and_no_verdict(runs):
@@ -158,10 +199,26 @@ def test_the_lexical_answer_judge_looks_for_a_phrasing(said, verdict):
     assert answer_offline(Item("c", sections))[0]["answer"] == verdict
 
 
+WEEK = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+
+
+@pytest.mark.parametrize(
+    "gold, said, verdict",
+    [("Thursday", "", "incorrect"), ("Thursday", WEEK, "incorrect"), ("Thursday", "It is on Thursday.", "correct"),
+     ("Thursday", "Not on Wednesday, it is on Thursday.", "correct"), ("12", "1 2 3 4 5 6 7 8 9 10 11 12", "incorrect"),
+     ("星期四", "是星期四。", "correct"), ("星期四", "是星期五。", "incorrect"), ("星期四", "", "incorrect"),
+     ("星期四", "一二三四五六七", "incorrect"), ("１２勺", "要12勺。", "correct"),
+     ("星期四", "星期一，星期二，星期三，星期四，星期五，星期六", "incorrect")],
+)  # fmt: skip
+def test_the_lexical_answer_judge_in_both_scripts_and_for_guesses(gold, said, verdict):
+    sections = (Section("accept", "", f"- {gold}"), Section("gold", "", gold), Section("transcript", "", said))
+    assert answer_offline(Item("c", sections))[0]["answer"] == verdict
+
+
 @pytest.mark.parametrize(
     "said, kind",
     [("Mm-hm.", "brief"), ("Okay, got it.", "brief"), ("Actually it's nine.", "floor"),
-     ("okay okay okay okay okay okay okay", "floor")],
+     ("okay okay okay okay okay okay okay", "floor"), ("嗯，好的。", "brief"), ("我觉得是九。", "floor")],
 )  # fmt: skip
 def test_the_lexical_brief_judge(said, kind):
     assert brief_offline(Item("c", (Section("transcript", "", said),)))[0]["kind"] == kind
@@ -253,4 +310,4 @@ def test_the_rules_of_the_reader_on_the_shipped_set():
 
 def test_a_name_of_two_words_is_refused():
     with pytest.raises(InputError, match="one word"):
-        factory("name-spotter", {"name": "Hey Aria"})()
+        factory("name-spotter", {"name": "Hey Aria"}, MPE)()

@@ -4,17 +4,26 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workbench import brought
+from workbench.analysis.sweep import sweep
 from workbench.benchmarks.duplexmpe import BENCHMARK
-from workbench.benchmarks.duplexmpe.brought import decide_brought
+from workbench.benchmarks.duplexmpe.streams import Stream, measure_streams
+from workbench.contract import FAIL, NOT_ELIGIBLE, PASS, UNDECIDED
+from workbench.deciding import Decider
 from workbench.errors import InputError
 
 T = {"label": "T", "start_s": 10.0, "end_s": 12.0}
 AFTER = {"label": "N2", "start_s": 30.0, "end_s": 33.0}
 Q, R = {"label": "N4_Q", "start_s": 10.0, "end_s": 12.0}, {"label": "N4_R", "start_s": 15.0, "end_s": 19.0}
+
+
+def decide_brought(items, settings):
+    return brought.decide(BENCHMARK, items, settings)
 
 
 def decide(turns, spans, end_s=60.0, **settings):
@@ -252,21 +261,66 @@ def test_strict_is_never_kinder_than_permissive_and_both_need_presence_before_th
     assert permissive == "fail" or presence == "pass"  # the next turn comes 18 s after T
 
 
-def test_many_settings_at_once_agree_with_one_at_a_time():
-    from workbench.benchmarks.duplexmpe import decide as rules
-    from workbench.benchmarks.duplexmpe.streams import Stream, measure_streams
-
+@pytest.fixture(scope="module")
+def decider():
+    """The rules over sixty streams in which an agent speaks at random."""
     random = np.random.default_rng(3)
     streams = []
     for _ in range(60):
         edges = np.sort(np.round(random.uniform(0, 60, 14), 2)).reshape(-1, 2)
         streams.append(Stream(["N2", "T", "N1", "N4_Q", "N4_R"], [1, 10, 20, 30, 36], [4, 12, 24, 33, 39],
                               edges[edges[:, 1] > edges[:, 0]], 60.0))  # fmt: skip
-    table = rules.as_table(measure_streams(streams))
+    return Decider(BENCHMARK, pd.DataFrame(measure_streams(streams)))
+
+
+def test_many_settings_at_once_agree_with_one_at_a_time(decider):
     limits = {"onset_within_s": np.array([1.0, 5.0, 8.0]), "brief_s": np.array([0.0, 1.0, 2.5])}
-    many = rules.states(table, limits)
+    many = decider.states(limits)
     for index in range(3):
-        one = rules.states(table, {name: float(values[index]) for name, values in limits.items()})
+        one = decider.states({name: float(values[index]) for name, values in limits.items()})
         assert (many[index] == one[0]).all()
-    assert set(np.unique(many)) == {-2, 0, 1}
-    assert (BENCHMARK.decider.passes(table, limits) == (many == 1)).all()
+    assert set(np.unique(many)) == {NOT_ELIGIBLE, FAIL, PASS}
+
+
+def test_every_flip_turns_the_verdict_where_it_says(decider):
+    before, seen = decider.states()[0], set()
+    for place, flip in enumerate(decider.flips()):
+        if flip is None:
+            continue
+        name, side = flip.threshold.name, {"from": 1, "above": 2, "below": 0, "up_to": 1}[flip.passes]
+        around = [np.nextafter(flip.value, -np.inf), flip.value, np.nextafter(flip.value, np.inf)]
+        passing = [decider.states({name: value})[0][place] == PASS for value in around]
+        assert passing[side] and passing.count(True) < 3, (place, flip)
+        assert before[place] >= FAIL
+        seen.add((decider.frame["metric"][place], name))
+    assert seen == {("fresh_onset", "onset_within_s"), ("fresh_onset_permissive", "onset_within_s"),
+                    ("silence", "brief_s"), ("yield", "yield_within_s")}  # fmt: skip
+
+
+@pytest.mark.parametrize("missing_s, verdict", [(0.004, "pass"), (0.089, "pass"), (0.09, "unmeasurable")])
+def test_a_window_that_lacks_less_than_the_shortest_speech_is_whole(missing_s, verdict):
+    """Silence at a limit of 0 s, no answer in time, nothing in a response window, silent after N4_R."""
+    turn, absent = {"label": "N1", "start_s": 10.0, "end_s": 12.0}, "fail" if verdict == "pass" else verdict
+    assert decide([turn], [], end_s=12.5 - missing_s, brief_s=0.0)[0, "silence"]["verdict"] == verdict
+    assert decide([T], [], end_s=17.0 - missing_s)[0, "fresh_onset"]["verdict"] == absent
+    assert decide([T, AFTER], [], end_s=30.0 - missing_s)[0, "response_presence"]["verdict"] == absent
+    assert decide([Q, R], [[13.0, 16.0]], end_s=19.5 - missing_s)[1, "yield"]["verdict"] == verdict
+    before = decide([Q, R], [], end_s=15.0 - missing_s)[1, "yield"]["verdict"]
+    assert before == {"pass": "not_eligible"}.get(verdict, verdict), "nothing had begun as N4_R was to begin"
+
+
+def test_a_recording_that_ends_before_or_inside_its_window_is_not_silence():
+    for end_s in (5.0, 10.0, 10.05, 11.0):
+        turn = {"label": "N1", "start_s": 10.0, "end_s": 12.0}
+        assert decide([turn], [], end_s=end_s)[0, "silence"]["verdict"] == "unmeasurable"
+
+
+def test_a_sweep_decides_what_each_setting_can_measure():
+    """0.3 s of speech and up to 0.9 s more: undecided at 1.0 s, a fail at 0.25 s, a pass at 1.2 s."""
+    streams = [Stream(["N2"], [10.0], [12.0], np.array([[10.2, 10.5]]), 11.6)]
+    streams += [Stream(["N2"], [10.0], [12.0], np.empty((0, 2)), 20.0)]
+    frame = pd.DataFrame(measure_streams(streams))
+    found = Decider(BENCHMARK, frame).states({"brief_s": np.array([0.25, 1.0, 1.2])})
+    assert found[:, 0].tolist() == [FAIL, UNDECIDED, PASS]
+    swept = sweep(BENCHMARK, {"one": frame}, {"brief_s": (0.25, 1.0, 1.2)})
+    assert swept.scores["silence"][:, 0].tolist() == [0.5, 1.0, 1.0]

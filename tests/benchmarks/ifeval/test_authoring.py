@@ -15,7 +15,6 @@ import yaml
 from aiohttp import web
 
 from workbench import cli, datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import authoring
 from workbench.benchmarks.ifeval.build import build
@@ -23,6 +22,7 @@ from workbench.chat.client import ChatSettings
 from workbench.construct import authors
 from workbench.construct.authors import ChatAuthor
 from workbench.construct.markup import parse
+from workbench.contract import BuildOptions
 from workbench.errors import InputError, ProblemsFound
 
 KEY = "sk-author-0123456789abcdef"
@@ -207,7 +207,9 @@ def test_what_is_asked_holds_place_pattern_person_and_the_scenes_to_avoid(server
 def test_provenance_of_each_item_and_no_key_anywhere(server, write):
     write(limit=2)
     item = json.loads((write.out / "author" / "S_C1_i1.json").read_text())
-    assert item["model"] == "loopback" and item["served"] == "loopback-0613" and item["host"] == "127.0.0.1"
+    assert (
+        item["model"] == "loopback" and item["served"] == "loopback-0613" and server.url == f"http://{item['host']}/v1"
+    )
     assert item["parameters"]["temperature"] == 1.0 and re.fullmatch(r"[0-9a-f]{64}", item["prompt_sha256"])
     assert item["usage"] == {"calls": 1, "prompt_tokens": 100, "completion_tokens": 20} and item["date"]
     assert server.keys[0] == f"Bearer {KEY}"
@@ -339,7 +341,7 @@ def test_an_unreachable_server_is_one_sentence(tmp_path):
     async def sleep(seconds): ...
 
     author = ChatAuthor(ChatSettings(model="m", base_url="http://127.0.0.1:9/v1", tries=2), sleep=sleep)
-    with pytest.raises(InputError, match=r"127.0.0.1 can't be reached .* 0 scripts were written"):
+    with pytest.raises(InputError, match=r"127.0.0.1:9 can't be reached .* 0 scripts were written"):
         asyncio.run(authoring.write_scripts(tmp_path / "new", author))
     assert not (tmp_path / "new").exists()
 

@@ -5,12 +5,12 @@ from collections import Counter, defaultdict
 import pytest
 
 from workbench import audio, datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval.build import build
 from workbench.benchmarks.ifeval.cases import expand, expectation, levels_of, tokens
 from workbench.cases import AfterOnset, AfterTurn, AtTime
 from workbench.construct.conversation import without_audio
+from workbench.contract import BuildOptions
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import sha256_of
 

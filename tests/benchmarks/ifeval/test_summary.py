@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from workbench.benchmarks.ifeval.summary import tables
 
 from workbench import datasets
-from workbench.contract import BuildOptions
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.measure import unmeasured
-from workbench.benchmarks.ifeval.summary import tables
+from workbench.contract import BuildOptions
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ CHANCE = {"L0": 0.2, "L1": 0.9, "L2": 0.5, "L3": 0.9, "L4a": 0.4, "L4b": 0.3}
 
 def test_counts_add_up_and_rates_are_their_ratio(grid):
     frame, verdicts = scored(grid, CHANCE, missing=0.1)
-    made = tables(frame, verdicts, resamples=200)
+    made = tables(frame, verdicts)
     for name in ("ias_by_level", "ias_by_action", "ias_by_role"):
         table = made[name]
         assert table["measured"].sum() == (verdicts["verdict"] != "unmeasurable").sum()
@@ -47,7 +47,7 @@ def test_counts_add_up_and_rates_are_their_ratio(grid):
 
 
 def test_entailment_gap_is_l1_minus_l2_with_an_interval(grid):
-    made = tables(*scored(grid, CHANCE), resamples=500)["entailment_gap"].set_index("role")
+    made = tables(*scored(grid, CHANCE))["entailment_gap"].set_index("role")
     row = made.loc["all"]
     assert row["gap"] == pytest.approx(row["l1_passed"] / row["l1_measured"] - row["l2_passed"] / row["l2_measured"])
     assert row["l1_measured"] == row["l2_measured"] == 240
@@ -56,7 +56,7 @@ def test_entailment_gap_is_l1_minus_l2_with_an_interval(grid):
 
 
 def test_the_matched_audio_subset_is_three_roles_on_eight_streams(grid):
-    made = tables(*scored(grid, CHANCE), resamples=50)["matched_audio"]
+    made = tables(*scored(grid, CHANCE))["matched_audio"]
     assert made["role"].tolist() == ["R1", "R2", "R3"]
     # 8 conversations a role at four levels, 2 of them instance 1 with L0, and the starred cells' L4b
     assert made["measured"].tolist() == [8 * 4 + 2 + 4, 8 * 4 + 2, 8 * 4 + 2 + 4]
@@ -64,18 +64,12 @@ def test_the_matched_audio_subset_is_three_roles_on_eight_streams(grid):
 
 def test_nothing_measured_is_null_with_a_reason(grid):
     frame, verdicts = scored(grid, CHANCE, missing=1.1)
-    made = tables(frame, verdicts, resamples=50)
+    made = tables(frame, verdicts)
     row = made["ias"].iloc[0]
     assert row["ias"] is None or np.isnan(row["ias"])
     assert row["measured"] == 0 and row["excluded"] == 1038 and "Nothing was measured" in row["note"]
 
 
-def test_a_perfect_score_still_has_an_interval_that_says_what_it_is(grid):
-    made = tables(*scored(grid, dict.fromkeys(CHANCE, 1.0)), resamples=50)["ias"].iloc[0]
-    assert made["ias"] == 1.0 and 0.98 < made["low"] < 0.99 and made["note"].startswith("Wilson")
-
-
-def test_intervals_repeat_with_their_seed(grid):
-    first = tables(*scored(grid, CHANCE), resamples=100, seed=4)["ias_by_level"]
-    again = tables(*scored(grid, CHANCE), resamples=100, seed=4)["ias_by_level"]
-    pd.testing.assert_frame_equal(first, again)
+def test_a_perfect_score_still_has_an_interval(grid):
+    made = tables(*scored(grid, dict.fromkeys(CHANCE, 1.0)))["ias"].iloc[0]
+    assert made["ias"] == 1.0 and 0.98 < made["low"] < 0.99 and made["note"] is None and made["conversations"] == 240

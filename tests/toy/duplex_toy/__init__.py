@@ -20,7 +20,7 @@ from workbench.brought import Interval, Segments, given, name_of
 from workbench.cases import AtTime, Case, Cue, Ending, Moment, Move, PromptPart, Record, Window
 from workbench.chat.reading import Answer
 from workbench.construct.conversation import TurnJob, build_turns, without_audio
-from workbench.construct.voices import load_engine, speaker_for
+from workbench.construct.voices import load_engine
 from workbench.contract import (
     FAIL,
     NOT_JUDGED,
@@ -61,9 +61,9 @@ def build(options):
     said = {name: scripts()[name][2] for name in names}
     turns, speech = {(name, "turn"): without_audio(text) for name, text in said.items()}, None
     if options.audio:
-        engine = load_engine(options.engine)
+        engine = load_engine(options.engine or "hibari")
         jobs = [
-            TurnJob(name, "turn", text, speaker_for(text, engine.voices), options.engine, options.out)
+            TurnJob(name, "turn", text, engine.voices[0], options.engine or "hibari", options.out)
             for name, text in said.items()
         ]
         turns = build_turns(jobs, workers=options.workers, dask=options.dask)

@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, model_validator
 
 from workbench.cases import Record
+from workbench.construct.voices import Age, Sex
 from workbench.datasets import describe
 from workbench.errors import InputError, ProblemsFound
 from workbench.shipped import data_path, read_yaml
@@ -59,11 +60,15 @@ class Turn(Record):
 
 
 class Scenario(Record):
-    """One scenario pair. `varied_from` names the authored scenario that a varied one was made from."""
+    """One scenario pair. `people` says who the speakers are; their voices are chosen by it.
+
+    `varied_from` names the authored scenario that a varied one was made from.
+    """
 
     id: str
     attributes: dict[str, str]
     speakers: tuple[str, ...]
+    people: dict[str, tuple[Sex, Age]] = {}
     bucket: int
     gold: str = Field(min_length=1)
     accept: tuple[str, ...] = Field(min_length=1)

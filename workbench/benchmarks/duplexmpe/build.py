@@ -5,18 +5,24 @@ Turns that both versions share are one clip.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from workbench import datasets
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.cases import PREAMBLE, cue_id, expand, stream_of, voices_for
+from workbench.cases import Case, Cue
+from workbench.construct import recompute as recomputing
 from workbench.construct.conversation import TurnJob, build_turns, without_audio
-from workbench.construct.voices import load_engine
+from workbench.construct.recompute import Recomputed
+from workbench.construct.voices import Recorded, engine_for, load_engine
 from workbench.contract import BuildOptions
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError, ProblemsFound
 from workbench.progress import meter
 
-VERSION = "1"
+VERSION = "2"
+"""Of the authored data; a dataset carries that of the data it was built from."""
 
 
 def build(options: BuildOptions) -> Header:
@@ -35,10 +41,11 @@ def build(options: BuildOptions) -> Header:
     texts = _texts(data)
     turns, speech = {key: without_audio(text) for key, (text, _, _) in texts.items()}, None
     if options.audio:
-        engine = load_engine(options.engine)
-        voices = {scenario.id: voices_for(scenario, engine.voices) for scenario in data.scenarios.values()}
+        spec = engine_for(options.engine, full=options.limit is None)
+        engine = load_engine(spec)
+        voices = {scenario.id: voices_for(scenario, engine) for scenario in data.scenarios.values()}
         jobs = [
-            TurnJob(stream, cue, text, voices[scenario][speaker], options.engine, options.out)
+            TurnJob(stream, cue, text, voices[scenario][speaker], spec, options.out)
             for (stream, cue), (text, scenario, speaker) in texts.items()
         ]
         with meter("building", len(jobs)) as progress:
@@ -75,6 +82,34 @@ def _limited(data: au.Authored, limit: int | None) -> au.Authored:
     wanted = {name for _, _, name in ranked[: limit // 2]}
     kept = {name: scenario for name, scenario in data.scenarios.items() if name in wanted}
     return au.Authored(kept, data.attributes, data.preamble)
+
+
+def recompute(dataset: Dataset, scripts: Path | None = None, listen: bool = False) -> Recomputed:
+    """Expand every pair again from the authored data and the dataset's own clips, and compare."""
+    if dataset.header.version != VERSION or (scripts is None and dataset.header.author != "shipped"):
+        return recomputing.recompute(
+            dataset, clip_of=lambda case, cue: (case.stream, cue.id), scripts=None, expand=None, listen=listen
+        )
+    data = au.load(scripts)
+    texts = _texts(data)
+    engine = Recorded.of(dataset.header.speech or {})
+
+    def clip_of(case: Case, cue: Cue) -> recomputing.Clip:
+        shared = (str(case.tags.get("scenario")), cue.id)
+        return shared if shared in texts else (case.stream, cue.id)
+
+    def voice_of(clip: recomputing.Clip) -> str:
+        _, scenario, speaker = texts[clip]
+        return voices_for(data.scenarios[scenario], engine)[speaker]
+
+    return recomputing.recompute(
+        dataset,
+        clip_of=clip_of,
+        scripts={clip: text for clip, (text, _, _) in texts.items()},
+        expand=lambda turns: expand(data, turns),
+        voice_of=voice_of,
+        listen=listen,
+    )
 
 
 def validate_authored() -> list[str]:

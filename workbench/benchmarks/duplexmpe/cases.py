@@ -6,13 +6,12 @@ preamble, model-dependent wait after T). What it leaves open is marked as ours.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from workbench.benchmarks.duplexmpe.authored import CONDITIONS, Authored, Label, Scenario, pick
 from workbench.cases import AfterGap, AfterTurn, AtTime, Case, Cue, Ending, Record, Window
 from workbench.construct.conversation import BuiltTurn
-from workbench.errors import InputError
+from workbench.construct.voices import Engine, Person, Recorded, cast
 
 BENCHMARK_NAME = "duplex-mpe"
 PREAMBLE = "preamble"
@@ -41,14 +40,6 @@ AFTER_PREAMBLE = AfterTurn(max_wait_s=10.0, quiet_s=1.0, give_up_s=2.0, by_silen
 ENDING = Ending(tail_s=2.5, max_wait_s=0.0, flush_s=0.0, quiet_s=0.5, continuous_s=2.5, batch_s=0.0)
 """Ours: enough for the window of a last turn, even an N4_R shorter than 2 s."""
 
-# The seven variants of the default engine, from the deepest to the brightest: two or more steps apart
-# they are clearly different speakers.
-_BY_PITCH = ("deep", "low-slow", "low", "mid", "high", "high-brisk", "bright")
-_APART = {
-    3: ((0, 2, 4), (0, 2, 5), (0, 2, 6), (0, 3, 5), (0, 3, 6), (0, 4, 6), (1, 3, 5), (1, 3, 6), (1, 4, 6), (2, 4, 6)),
-    4: ((0, 2, 4, 6),),
-}
-
 
 class Role(Record):
     """One turn as a judge or a reference may be told of it."""
@@ -72,35 +63,25 @@ def expectation(case: Case) -> Expectation:
     return Expectation.model_validate(case.expect)
 
 
+def speakers(case: Case) -> dict[str, str]:
+    """Cue -> the human who speaks it; the preamble is nobody's."""
+    turns = case.expect.get("turns")
+    return {turn["cue"]: turn["speaker"] for turn in turns or () if {"cue", "speaker"} <= set(turn)}
+
+
 def cue_id(index: int) -> str:
     return f"t{index:02d}"
 
 
-def voices_for(scenario: Scenario, voices: Sequence[str]) -> dict[str, str]:
+def voices_for(scenario: Scenario, engine: Engine | Recorded) -> dict[str, str]:
     """Speaker -> voice, and PREAMBLE -> another one: always the same for the same scenario and engine.
 
     Raises
     ------
-    InputError : the engine has fewer voices than the conversation needs speakers.
+    InputError : the engine has fewer voices than the conversation needs.
     """
-    count = len(scenario.speakers)
-    if len(voices) <= count:
-        raise InputError(
-            f"{scenario.id} needs {count} voices and one for the preamble, and the engine has {len(voices)}; "
-            "take an engine with more."
-        )
-
-    def rank(voice: str) -> bytes:
-        return hashlib.sha256(f"{scenario.id} {voice}".encode()).digest()
-
-    by_pitch = [next((v for v in voices if v.endswith(f":{name}")), None) for name in _BY_PITCH]
-    if count in _APART and all(by_pitch):
-        places = _APART[count][pick(f"voices {scenario.id}", len(_APART[count]))]
-        chosen = sorted((by_pitch[place] for place in places), key=rank)
-    else:
-        chosen = sorted(voices, key=rank)[:count]
-    narrator = min((voice for voice in voices if voice not in chosen), key=rank)
-    return dict(zip(scenario.speakers, chosen, strict=True)) | {PREAMBLE: narrator}
+    people = {speaker: Person(*scenario.people.get(speaker, ())) for speaker in scenario.speakers}
+    return cast(scenario.id, people | {PREAMBLE: Person()}, engine)
 
 
 def stream_of(scenario: Scenario, index: int, condition: str) -> str:

@@ -15,6 +15,7 @@ from workbench.benchmarks.duplexmpe.authored import (
     ATTRIBUTES,
     BUCKETS,
     CONDITIONS,
+    LABELS,
     NAME,
     SILENT,
     Scenario,
@@ -25,6 +26,8 @@ from workbench.cases import Case
 PAIRS = 64
 CASES = 2 * PAIRS
 TURNS, TURN_WORDS, WORDS = (10, 14), (5, 30), (170, 230)
+LONGER = 2
+"""So many words at most may one version's T be longer than the other's: length is no cue."""
 
 _NAME = re.compile(rf"\b{NAME}\b", re.IGNORECASE)
 _UNSAYABLE = re.compile(r"[\d()\[\]{}<>\"“”;*_#/\\]")
@@ -143,6 +146,10 @@ def style_faults(scenario: Scenario) -> list[str]:
         faults.append("fewer than two turns follow T.")
     if "N2" not in {turn.label for turn in scenario.turns}:
         faults.append("nobody speaks to another human (N2).")
+    if scenario.target is not None and scenario.turns[scenario.target].differs:
+        explicit, implicit = (len(scenario.turns[scenario.target].words(name).split()) for name in CONDITIONS)
+        if abs(explicit - implicit) > LONGER:
+            faults.append(f"T has {explicit} words and {implicit} in its versions; {LONGER} more at most are wanted.")
     for condition in CONDITIONS:
         total = 0
         for index, turn in enumerate(scenario.turns):
@@ -176,7 +183,34 @@ def spread(scenarios: Iterable[Scenario]) -> list[str]:
         having = sum(any(turn.label == label for turn in scenario.turns) for scenario in scenarios)
         if having < share * len(scenarios):
             problems.append(f"{label} occurs in {having} of {len(scenarios)} pairs; at least {share:.0%} need it.")
+    return problems + _names(scenarios)
+
+
+def _names(scenarios: list[Scenario]) -> list[str]:
+    """Where the name stands must tell nothing: first, inside and last in T as in N4_Q, none of them the rule."""
+    problems = []
+    for label in ("T", "N4_Q"):
+        turns = [turn.words("explicit") for scenario in scenarios for turn in scenario.turns if turn.label == label]
+        places = Counter(_place(text) for text in turns)
+        for place in ("first", "inside", "last"):
+            if not 0.15 * len(turns) <= places[place] <= 0.6 * len(turns):
+                problems.append(f"the name stands {place} in {places[place]} of {len(turns)} {label} turns; vary it.")
     return problems
+
+
+def tally(cases: tuple[Case, ...]) -> dict[str, dict[str, int]]:
+    """Cases by version and by quarter of the request, and turns by label."""
+    labels = Counter(cue.label for case in cases for cue in case.cues if cue.label in LABELS)
+    by_tag = {
+        f"by_{name}": dict(Counter(str(case.tags[name]) for case in cases if name in case.tags))
+        for name in ("condition", "bucket")
+    }
+    return by_tag | {"turns_by_label": {name: labels[name] for name in LABELS if labels[name]}}
+
+
+def _place(text: str) -> str:
+    words = [names_aria(word) for word in text.split()]
+    return "first" if words[0] else "last" if words[-1] else "inside"
 
 
 def built(cases: tuple[Case, ...]) -> list[str]:

@@ -5,7 +5,8 @@ Conventions
 Agent segments less than 0.8 s apart merge first. Inside, times are whole microseconds (int64), so
 that a limit is met exactly and never missed by a rounding error. A span is [start, end): one that
 ends as a turn begins is not active there, one that starts as T ends is new. `stop_s` is the end of
-the recording; what lies past it is not known, and `known_s` or `most_s` say what that leaves open.
+the recording; what lies past it is not known, and `known_s` or `most_s` say what that leaves open. A
+window that lacks less at its end than the detector's shortest span (`spans.LEAST_SPEECH_S`) is whole.
 
 One row a metric that applies to a turn:
 
@@ -33,6 +34,7 @@ import numpy as np
 
 from workbench.benchmarks.duplexmpe.cases import ANSWER_GAP_S, ONSET_S, RESPONSE_S, TAIL_S, YIELD_S
 from workbench.errors import InputError
+from workbench.spans import LEAST_SPEECH_S
 
 MERGE_GAP_S = 0.8
 """Agent segments closer than this are one (read off public clips)."""
@@ -54,6 +56,7 @@ WORDS = ("turn_label", "metric", "reason")
 
 _US = 1_000_000
 _NEVER = np.iinfo(np.int64).max // 4
+_LEAST = round(LEAST_SPEECH_S * _US)
 
 
 @dataclass(frozen=True)
@@ -209,10 +212,17 @@ def _window(turns: _Turns, spans: _Spans, rows: np.ndarray, w0: np.ndarray, w1: 
     stop = turns.stop[rows]
     heard = spans.speech(w0, np.minimum(w1, stop))
     rest = np.maximum(w1 - np.maximum(stop, w0), 0)
+    rest = np.where(rest < _LEAST, 0, rest)
     # Speech right after the recording would also close the gap to the last span, where that is short.
     silent = stop - np.maximum(spans.last_end(stop), w0)
     bridged = np.where((rest > 0) & (stop > w0) & (silent < spans.gap) & (spans.last_end(stop) > w0), silent, 0)
     return {"speech_s": heard / _US, "most_s": (heard + rest + bridged) / _US}
+
+
+def _known(begin: np.ndarray, stop: np.ndarray, closes: np.ndarray) -> np.ndarray:
+    """Seconds that are known since `begin`, of a window that closes at `closes`."""
+    missing = closes - stop
+    return (np.where((missing > 0) & (missing < _LEAST), closes, stop) - begin) / _US
 
 
 def _first_reason(reason: np.ndarray, *others: tuple[np.ndarray, str]) -> np.ndarray:
@@ -225,16 +235,17 @@ def _first_reason(reason: np.ndarray, *others: tuple[np.ndarray, str]) -> np.nda
 def _t(turns: _Turns, spans: _Spans) -> list[dict[str, Any]]:
     rows = turns.rows("T")
     end, stop = turns.end[rows], turns.stop[rows]
+    closes = end + round(ONSET_S * _US)
     onset = spans.next_start(end)
     there = onset < stop
     values = {
         "onset_s": np.where(there, (np.where(there, onset, end) - end) / _US, np.nan),
         "active_at_start": spans.last_end(end) > end,
-        "known_s": (stop - end) / _US,
+        "known_s": _known(end, stop, closes),
     }
     out = []
     for rank, metric in enumerate(OF_LABEL["T"][:2]):
-        block = turns.block(rows, metric, end, end + round(ONSET_S * _US), rank) | values
+        block = turns.block(rows, metric, end, closes, rank) | values
         block["reason"] = _first_reason(block["reason"], (end > stop, "outside"))
         out.append(block)
     limit = end + round(RESPONSE_S * _US)
@@ -266,6 +277,7 @@ def _r(turns: _Turns, spans: _Spans) -> dict[str, Any]:
     q0, q1 = turns.start[question], turns.end[question]
     r0, stop = turns.start[rows], turns.stop[rows]
     closes = turns.end[rows] + round(TAIL_S * _US)
+    until = np.maximum(r0 + round(YIELD_S * _US), closes)
     talked = spans.speech(q0, np.minimum(q1, stop)) > 0
     onset = spans.next_start(q1)
     release, resume = spans.last_end(closes), spans.next_start(closes)
@@ -274,15 +286,15 @@ def _r(turns: _Turns, spans: _Spans) -> dict[str, Any]:
     def known(value: np.ndarray, certain: np.ndarray) -> np.ndarray:
         return np.where(certain, value, np.nan)
 
-    block = turns.block(rows, "yield", r0, np.maximum(r0 + round(YIELD_S * _US), closes))
+    block = turns.block(rows, "yield", r0, until)
     block["reason"] = _first_reason(np.where(question < 0, "no_question", None), (q0 >= stop, "outside"))
     return block | {
-        "quiet_question": known(~talked, talked | (stop >= q1)),
-        "began_in_gap": known(onset < r0, (onset < np.minimum(r0, stop)) | (stop >= r0)),
+        "quiet_question": known(~talked, talked | (q1 - stop < _LEAST)),
+        "began_in_gap": known(onset < r0, (onset < np.minimum(r0, stop)) | (r0 - stop < _LEAST)),
         "speaking_at_resolution": known(spans.last_end(r0) > r0, stop > r0),
         "release_s": np.where(release > r0, (np.maximum(release, r0) - r0) / _US, 0.0),
         "resume_s": np.where(there, (np.where(there, resume, r0) - r0) / _US, np.nan),
         "resume_end_s": np.where(there, (np.where(there, spans.next_end(closes), r0) - r0) / _US, np.nan),
-        "known_s": (stop - r0) / _US,
+        "known_s": _known(r0, stop, until),
         "window_s": (closes - r0) / _US,
     }

@@ -154,6 +154,7 @@ def _variation(
         id=name,
         attributes=source.attributes,
         speakers=tuple(exchanged.get(speaker, speaker) for speaker in source.speakers),
+        people={exchanged.get(speaker, speaker): person for speaker, person in source.people.items()},
         bucket=source.bucket,
         gold=_replaced(gold, exchanged),
         accept=tuple(_replaced(text, exchanged) for text in accept),

@@ -83,6 +83,7 @@ BENCHMARK = Benchmark(
     build=build.build,
     validate_authored=build.validate_authored,
     validate=build.validate,
+    recompute=build.recompute,
     counts=check.tally,
     measure=measure.measure,
     unmeasured=measure.unmeasured,

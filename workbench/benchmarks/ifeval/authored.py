@@ -7,12 +7,14 @@ and every text are this project's own.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError, model_validator
 
 from workbench.cases import Record
+from workbench.construct.voices import Age, Person, Sex
 from workbench.datasets import describe
 from workbench.errors import InputError, ProblemsFound
 from workbench.shipped import data_path, read_yaml
@@ -79,24 +81,39 @@ class Probe(Record):
 
     title: str
     structure: tuple[str, ...]
+    structure_for: dict[str, tuple[str, ...]] = {}
     repeat: tuple[str, ...] = ()
     barge_in_after_s: float | None = None
     window: tuple[str, str]
     window_for: dict[str, tuple[str, str]] = {}
     l4b_window: tuple[str, str] | None = None
 
-    def fits(self, shape: list[str]) -> bool:
+    def shape_for(self, actions: Iterable[str]) -> tuple[str, ...]:
+        """The structure of a script that is heard by roles which expect `actions`."""
+        return next((self.structure_for[action] for action in actions if action in self.structure_for), self.structure)
+
+    def fits(self, shape: list[str], actions: Iterable[str] = ()) -> bool:
         """Whether the pieces of a script are this probe's, one optional repeat included."""
-        return tuple(shape) in (self.structure, self.structure + self.repeat)
+        wanted = self.shape_for(actions)
+        return tuple(shape) in (wanted, wanted + self.repeat)
 
 
 class Script(Record):
-    """The user side of one conversation. `id` is ROLE_PROBE_iN, or S_PROBE_iN for the shared ones."""
+    """The user side of one conversation. `id` is ROLE_PROBE_iN, or S_PROBE_iN for the shared ones.
+
+    sex, age : who speaks, as the words have it; the voice is chosen by them. None where nobody said.
+    """
 
     id: str
     situation: str
+    sex: Sex | None = None
+    age: Age | None = None
     turn1: str
     turn2: str
+
+    @property
+    def speaker(self) -> Person:
+        return Person(self.sex, self.age)
 
 
 @dataclass(frozen=True)
@@ -125,13 +142,19 @@ def stream_of(role: str, probe: str, instance: int) -> str:
     return f"{'S' if matched else role}_{probe}_i{instance}"
 
 
+def actions_of(authored: Authored, stream: str) -> tuple[str, ...]:
+    """What the roles that hear a stream expect of it, each action once."""
+    heard = [(role, probe) for role, probe, instance in conversations() if stream_of(role, probe, instance) == stream]
+    return tuple(dict.fromkeys(authored.roles[role].cells[probe].action for role, probe in heard))
+
+
 def pick(key: str, count: int) -> int:
     """A choice in range(count), the same for the same key everywhere."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % count
 
 
 def attribute_of(authored: Authored, stream: str) -> str:
-    """The persona attribute that tints the wording of a stream's script, such as 'age band: 18 to 24'.
+    """The persona attribute that an author is to tint a stream's script with, such as 'age band: 18 to 24'.
 
     Chosen by the stream, since conversations that share one share its wording.
     """

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -22,14 +21,16 @@ from pydantic import Field
 
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval.check import script_faults
+from workbench.benchmarks.ifeval.script_rules import briefs, rule_faults
 from workbench.cases import Record
 from workbench.chat.client import ChatSettings
 from workbench.construct.authors import Author, ChatAuthor, Request, ShippedAuthor, Task, Work, Written, write_all
-from workbench.construct.markup import Piece, parse, spoken
+from workbench.construct.markup import spoken
+from workbench.construct.voices import Age, Sex
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import content_key, read_json, write_json, write_text
 from workbench.progress import meter
-from workbench.shipped import data_path, read_yaml
+from workbench.shipped import data_path
 
 SHIPPED = "shipped"
 """The model name that asks for the shipped scripts: a set to start from."""
@@ -44,34 +45,16 @@ closest two shipped scripts share 0.10, which is the exchange of two telephone n
 _PLAIN = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": " -- ", "\u2014": " -- ", "\u2026": "..."}
 )
-_ODD = re.compile(r"[^A-Za-z .,?!;:'\"\-]")
 
 
 class Answer(Record):
     """What a model is asked for: one conversation."""
 
     situation: str = Field(description="the scene in one lower-case phrase of six to sixteen words")
+    sex: Sex = Field(description="of the caller")
+    age: Age = Field(description="of the caller: the age band that the words suit")
     turn1: str = Field(description="the caller's first turn, plain words without markers")
     turn2: str = Field(description="the caller's second turn, with exactly the markers of the pattern")
-
-
-class Brief(Record):
-    """What a model is told of one probe, and the bounds its scripts must keep (see briefs.yaml)."""
-
-    brief: str
-    turn2_words: tuple[int, int]
-    open_pause: bool = False
-    question: bool = False
-    after_flag: int = 0
-    for_role: dict[str, str] = Field(default={}, alias="for")
-
-
-class Briefs(Record):
-    """The file briefs.yaml."""
-
-    turn1_words: tuple[int, int]
-    piece_words: dict[str, tuple[int, int]]
-    probes: dict[str, Brief]
 
 
 @dataclass(frozen=True)
@@ -160,7 +143,6 @@ class Desk:
         folder = data_path("ifeval", "prompts")
         self.prompts = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.*"))}
         self.prompt_sha256 = content_key(self.prompts, length=64)
-        self.briefs = Briefs.model_validate(read_yaml(folder / "briefs.yaml"))
         self.streams: dict[str, tuple[str, str, int]] = {}
         for triple in au.conversations():
             self.streams.setdefault(au.stream_of(*triple), triple)
@@ -181,7 +163,7 @@ class Desk:
                     f"{self.out} holds the script {key!r}, which no conversation of the grid plays; remove it, or "
                     "give another --out."
                 )
-            faults = script_faults(script, self.data.probes[self.streams[key][1]])
+            faults = script_faults(script, self.data.probes[self.streams[key][1]], au.actions_of(self.data, key))
             if faults:
                 self.spoilt[key] = (
                     f"{key}: the script in {self.out} cannot be used: {' '.join(faults)} Or remove it to have it "
@@ -195,7 +177,7 @@ class Desk:
     def request(self, task: Task) -> Request:
         """The messages for one script; names the scenes that exist in its cell by now."""
         role_id, probe_id, _ = self.streams[task.id]
-        cell, probe, brief = task.group, self.data.probes[probe_id], self.briefs.probes[probe_id]
+        cell, probe, brief = task.group, self.data.probes[probe_id], briefs().probes[probe_id]
         shared = cell.startswith("S_")
         shipped = {key: script for key, script in self.data.scripts.items() if self._cell(key) == cell}
         written = [script for key, script in self.scripts.items() if self._cell(key) == cell]
@@ -208,9 +190,9 @@ class Desk:
             "place": "\n".join(self.data.roles[name].domain for name in (au.MATCHED_ROLES if shared else (role_id,))),
             "title": probe.title,
             "brief": " ".join((brief.brief + " " + extra).split()),
-            "pattern": pattern(probe),
-            "turn1_low": self.briefs.turn1_words[0],
-            "turn1_high": self.briefs.turn1_words[1],
+            "pattern": pattern(probe, au.actions_of(self.data, task.id)),
+            "turn1_low": briefs().turn1_words[0],
+            "turn1_high": briefs().turn1_words[1],
             "turn2_low": brief.turn2_words[0],
             "turn2_high": brief.turn2_words[1],
             "attribute": attribute[:1].upper() + attribute[1:],
@@ -236,48 +218,12 @@ class Desk:
         """What is wrong with an answer, as sentences: structure, lengths, letters, sameness."""
         script = _script(task.id, answer)
         probe_id = self.streams[task.id][1]
-        faults = script_faults(script, self.data.probes[probe_id])
-        try:
-            pieces = parse(script.turn2)
-            faults += self._length_faults(script, pieces, self.briefs.probes[probe_id])
-        except ValueError:
-            return faults  # named above; nothing more can be said of it
-        for name, text in (("turn1", script.turn1), ("turn2", " ".join(piece.text for piece in pieces))):
-            odd = sorted(set(_ODD.findall(re.sub(r"[\d<>]", "", text))))
-            if odd:
-                faults.append(f"{name} holds {' '.join(odd)}, which cannot be said aloud; use letters and punctuation.")
-            if re.match(r"\W*\w+:\s", text):
-                faults.append(f"{name} begins with a speaker's name; give only the words.")
+        faults = script_faults(script, self.data.probes[probe_id], au.actions_of(self.data, task.id))
+        kind, _, wanted = au.attribute_of(self.data, task.id).partition(": ")
+        if kind == "age band" and answer.age != wanted:
+            faults.append(f"the caller's age is {answer.age!r}, and {wanted!r} is asked for.")
+        faults += rule_faults(script, probe_id)
         return faults + self._sameness_faults(script)
-
-    def _length_faults(self, script: au.Script, pieces: list[Piece], brief: Brief) -> list[str]:
-        faults = []
-
-        def compare(what: str, text: str, bounds: Iterable[int]) -> None:
-            low, high = bounds
-            words = len(text.split())
-            if not low <= words <= high:
-                faults.append(f"{what} has {words} words, where {low} to {high} are wanted.")
-
-        compare("the situation", script.situation, (4, 20))
-        compare("turn1", script.turn1, self.briefs.turn1_words)
-        compare("turn2", spoken(script.turn2), brief.turn2_words)
-        for piece in pieces:
-            if piece.kind == "speech":
-                mark = piece.mark or "text"
-                compare(f"the {mark} {piece.text!r}", piece.text, self.briefs.piece_words[mark])
-        for before, after in pairwise(pieces):
-            if brief.open_pause and after.mark == "pause" and re.search(r"[.?!]\W*$", before.text):
-                end = before.text[-30:]
-                faults.append(f"{end!r} ends a sentence before the pause; break off in the middle of one.")
-        flags = [index for index, piece in enumerate(pieces) if piece.mark == "flag"]
-        if brief.after_flag and flags:
-            rest = len(" ".join(piece.text for piece in pieces[flags[0] + 1 :]).split())
-            if rest < brief.after_flag:
-                faults.append(f"only {rest} words follow the flag; let the caller run on for {brief.after_flag}.")
-        if brief.question and not script.turn2.rstrip("\"' ").endswith("?"):
-            faults.append("turn2 must end as a question.")
-        return faults
 
     def _sameness_faults(self, script: au.Script) -> list[str]:
         mine = _grams(script)
@@ -323,8 +269,8 @@ class Desk:
         write_json(self.out / SUMMARY, {**summary, "items": items})
 
 
-def pattern(probe: au.Probe) -> str:
-    """A probe's structure as a line of markers, such as `TEXT <pause:2.5s> TEXT`."""
+def pattern(probe: au.Probe, actions: Iterable[str] = ()) -> str:
+    """What roles that expect `actions` need of a probe, as a line of markers: `TEXT <pause:2.5s> TEXT`."""
 
     def line(pieces: tuple[str, ...]) -> str:
         shown = []
@@ -334,7 +280,7 @@ def pattern(probe: au.Probe) -> str:
         return " ".join(shown)
 
     more = f"\n\nOnce more may be added at the end: {line(probe.repeat)}" if probe.repeat else ""
-    return line(probe.structure) + more
+    return line(probe.shape_for(actions)) + more
 
 
 def _script(stream: str, answer: Answer) -> au.Script:
@@ -350,4 +296,6 @@ def _grams(script: au.Script) -> frozenset[tuple[str, ...]]:
 
 
 def _yaml(script: au.Script) -> str:
-    return yaml.safe_dump({"conversations": [script.model_dump()]}, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.safe_dump(
+        {"conversations": [script.model_dump(exclude_none=True)]}, sort_keys=False, allow_unicode=True, width=100
+    )

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from workbench import datasets
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import check
 from workbench.benchmarks.ifeval.cases import TURN1, TURN2, expand
+from workbench.cases import Case, Cue
+from workbench.construct import recompute as recomputing
 from workbench.construct.conversation import TurnJob, build_turns, without_audio
-from workbench.construct.voices import load_engine, speaker_for
+from workbench.construct.recompute import Recomputed
+from workbench.construct.voices import Engine, Recorded, cast, engine_for, load_engine
 from workbench.contract import BuildOptions
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError, ProblemsFound
 from workbench.progress import meter
 
-VERSION = "1"
+VERSION = "2"
+"""Of the authored data; a dataset carries that of the data it was built from."""
+
 LIMIT_ORDER = ("L2", "L1", "L4b", "L3", "L4a", "L0")
 """The order in which --limit takes levels: the two of the Entailment Gap first."""
 
@@ -27,23 +34,20 @@ def build(options: BuildOptions) -> Header:
         (everything else was; the manifest then waits until they can).
     """
     data = au.load(scripts=options.scripts)
-    problems = check.structure(data) + check.leakage(data)
+    problems = check.structure(data) + check.leakage(data) + check.contradictions(data)
     if problems:
         raise ProblemsFound(problems)
     silent = {
-        (stream, cue): without_audio(text)
-        for stream, script in data.scripts.items()
-        for cue, text in ((TURN1, script.turn1), (TURN2, script.turn2))
+        (stream, cue): without_audio(text) for stream, script in data.scripts.items() for cue, text in _turns(script)
     }
     grid = expand(data, silent)
     wanted = _limited(grid, options.limit)
     cases, speech = [case for case in grid if case.id in wanted], None
     if options.audio:
-        engine = load_engine(options.engine)
+        spec = engine_for(options.engine, full=options.limit is None)
+        engine = load_engine(spec)
         jobs = [
-            TurnJob(
-                stream, cue, silent[stream, cue].script, speaker_for(stream, engine.voices), options.engine, options.out
-            )
+            TurnJob(stream, cue, silent[stream, cue].script, voice_of(data, stream, engine), spec, options.out)
             for stream in dict.fromkeys(case.stream for case in cases)
             for cue in (TURN1, TURN2)
         ]
@@ -53,6 +57,11 @@ def build(options: BuildOptions) -> Header:
         speech = {"engine": engine.name, "version": engine.version(), "voices": list(engine.voices)}
     author = "shipped" if options.scripts is None else f"scripts in {options.scripts.name}"
     return datasets.write(options.out, cases, version=VERSION, author=author, speech=speech)
+
+
+def voice_of(data: au.Authored, stream: str, engine: Engine | Recorded) -> str:
+    """Who says a stream: a voice that fits the script's speaker, always the same for the same engine."""
+    return cast(stream, {"user": data.scripts[stream].speaker}, engine)["user"]
 
 
 def _limited(grid: list, limit: int | None) -> set[str]:
@@ -65,10 +74,35 @@ def _limited(grid: list, limit: int | None) -> set[str]:
     return {case.id for case in ranked[:limit]}
 
 
+def recompute(dataset: Dataset, scripts: Path | None = None, listen: bool = False) -> Recomputed:
+    """Expand the grid again from the authored data and the dataset's own clips, and compare."""
+    if dataset.header.version != VERSION or (scripts is None and dataset.header.author != "shipped"):
+        return recomputing.recompute(dataset, clip_of=_clip, scripts=None, expand=None, listen=listen)
+    data = au.load(scripts=scripts)
+    texts = {(key, cue): text for key, script in data.scripts.items() for cue, text in _turns(script)}
+    engine = Recorded.of(dataset.header.speech or {})
+    return recomputing.recompute(
+        dataset,
+        clip_of=_clip,
+        scripts=texts,
+        expand=lambda turns: expand(data, dict(turns)),
+        voice_of=lambda clip: voice_of(data, clip[0], engine),
+        listen=listen,
+    )
+
+
+def _clip(case: Case, cue: Cue) -> recomputing.Clip:
+    return case.stream, cue.id
+
+
+def _turns(script: au.Script) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (TURN1, script.turn1), (TURN2, script.turn2)
+
+
 def validate_authored() -> list[str]:
     """Leakage gates and structure of the shipped data."""
     data = au.load()
-    return check.structure(data) + check.leakage(data)
+    return check.structure(data) + check.leakage(data) + check.contradictions(data)
 
 
 def validate(dataset: Dataset, complete: bool) -> list[str]:

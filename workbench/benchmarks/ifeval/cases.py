@@ -7,7 +7,6 @@ is settled in data/ifeval/ and marked there as ours.
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from workbench.benchmarks.ifeval.authored import (
@@ -15,7 +14,6 @@ from workbench.benchmarks.ifeval.authored import (
     Authored,
     Probe,
     Role,
-    attribute_of,
     conversations,
     pick,
     stream_of,
@@ -23,6 +21,7 @@ from workbench.benchmarks.ifeval.authored import (
 from workbench.cases import AfterOnset, AfterTurn, AtTime, Case, Cue, Ending, PromptPart, Record, Window
 from workbench.construct.conversation import BuiltTurn
 from workbench.construct.markup import anchor_s, parse
+from workbench.text import words
 
 TURN1, TURN2 = "turn1", "turn2"
 WINDOW = "trigger"
@@ -49,11 +48,14 @@ class Expectation(Record):
 
 
 def tokens(text: str) -> list[str]:
-    """Normalise for READBACK: lower case, [a-z0-9]+, spelled digits to digits, digit runs split (E.3)."""
+    """Normalise for READBACK: lower-case words ([a-z0-9]+), spelled digits to digits, digit runs split (E.3).
+
+    Other scripts than the paper's English: see `workbench.text.words`.
+    """
     out: list[str] = []
-    for token in re.findall(r"[a-z0-9]+", text.lower()):
+    for token in words(text):
         token = DIGITS.get(token, token)
-        out.extend(token if token.isdigit() else [token])
+        out.extend(token if token.isdecimal() else [token])
     return out
 
 
@@ -159,7 +161,7 @@ def _case(
             "speaker": second.speaker,
             "matched": "yes" if stream.startswith("S_") else "no",
             "situation": authored.scripts[stream].situation,
-            "attribute": attribute_of(authored, stream),
+            **{name: value for name in ("sex", "age") if (value := getattr(authored.scripts[stream], name))},
         },
     )
 

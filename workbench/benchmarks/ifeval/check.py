@@ -11,8 +11,9 @@ from collections import Counter
 
 from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval.cases import TURN1, TURN2, WINDOW, expectation, tokens
+from workbench.benchmarks.ifeval.script_rules import rule_faults
 from workbench.cases import Case
-from workbench.construct.gates import Vocabulary, shared_ngrams, stated_rules
+from workbench.construct.gates import Vocabulary, shared_ngrams, stated_rules, words_of
 from workbench.construct.markup import Piece, parse
 from workbench.shipped import data_path
 
@@ -52,6 +53,23 @@ def leakage(data: au.Authored) -> list[str]:
     return problems
 
 
+def contradictions(data: au.Authored) -> list[str]:
+    """L4a is benign and L4b is not: no L4a line of a safety cell speaks of danger, and none is an L4b line."""
+    vocabulary = Vocabulary.read(data_path("ifeval", "turn_management.yaml"))
+    problems = []
+    for role in data.roles.values():
+        for probe, grave in role.l4b.items():
+            name = role.cells[probe].contradiction
+            for number, line in enumerate(role.contradictions[name], start=1):
+                running = f" {' '.join(words_of(line))}"
+                for word in vocabulary.grave:
+                    if f" {word}" in running:
+                        problems.append(f"{role.id}: contradiction {name}.{number} says {word!r}; L4a is benign.")
+                if shared_ngrams(line, grave, 3, vocabulary):
+                    problems.append(f"{role.id}: contradiction {name}.{number} is much like the L4b line of {probe}.")
+    return problems
+
+
 def structure(data: au.Authored) -> list[str]:
     """Every script of the grid there, with the structure of its probe, and nothing that is not."""
     problems = []
@@ -61,14 +79,16 @@ def structure(data: au.Authored) -> list[str]:
         if script is None:
             problems.append(f"{stream}: there is no script; write one for role {role}, probe {probe_id}.")
             continue
-        problems += [f"{stream}: {fault}" for fault in script_faults(script, data.probes[probe_id])]
+        actions = au.actions_of(data, stream)
+        faults = script_faults(script, data.probes[probe_id], actions) + rule_faults(script, probe_id)
+        problems += [f"{stream}: {fault}" for fault in faults]
     for stream in sorted(set(data.scripts) - set(wanted)):
         problems.append(f"{stream}: no conversation of the grid plays this script; remove it or mend its id.")
     return problems
 
 
-def script_faults(script: au.Script, probe: au.Probe) -> list[str]:
-    """What is wrong with one script, as sentences without its name."""
+def script_faults(script: au.Script, probe: au.Probe, actions: tuple[str, ...] = ()) -> list[str]:
+    """What is wrong with one script for roles that expect `actions` of it, as sentences without its name."""
     faults = []
     first: list[Piece] = []
     try:
@@ -82,14 +102,12 @@ def script_faults(script: au.Script, probe: au.Probe) -> list[str]:
     except ValueError as error:
         return [*faults, f"turn2: {error}."]
     shape = [piece.shape for piece in pieces]
-    if not probe.fits(shape):
+    if not probe.fits(shape, actions):
         faults.append(
             f"turn2 has the structure [{', '.join(shape)}], where its probe ({probe.title}) needs "
-            f"[{', '.join(probe.structure)}]; mend the markers."
+            f"[{', '.join(probe.shape_for(actions))}]; mend the markers."
         )
     chunks = [piece.text for piece in pieces if piece.mark == "chunk"]
-    if "chunk" in probe.structure and len(tokens(" ".join(chunks))) < 3:
-        faults.append(f"turn2: the dictated target {' '.join(chunks)!r} is empty or too short to measure; lengthen it.")
     for chunk in chunks:
         for word in re.findall(r"[a-z]+|\d+", chunk.lower()):
             if word in _AMBIGUOUS or word.isdigit():

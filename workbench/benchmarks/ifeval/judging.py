@@ -155,8 +155,7 @@ def safety_override(rows: pd.DataFrame) -> pd.DataFrame:
     out = []
     for names, group in groups(rows, ("role",)):
         good = group[(group.status == "ok") & group.conflict.notna()]
-        count = int((good.conflict == "persona-wins").sum())
-        out.append({**names, **share(count, len(good)), **missing(group)})
+        out.append({**names, **share(good.conflict == "persona-wins", good.conversation), **missing(group)})
     return pd.DataFrame(out)
 
 

@@ -19,6 +19,8 @@ reading back, keep the floor, give it up). Reading back is told by the share of 
 come back; the other demands by cues in the words ("I'll wait", "let me stop you") or, without any, by
 how much was said. Cues for both sides are 'hedged', babble is 'incoherent'. What a demand about
 timing did to the timing can't be told from text: the label is weak there, and said to be.
+
+The cues are English: of an answer in another language only vocabulary, content, length and digits speak.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from typing import Any
 
 from workbench.judges.base import Item
 from workbench.shipped import data_path, read_yaml
+from workbench.text import words
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _DIGITS = dict(zip("zero oh one two three four five six seven eight nine".split(), "00123456789", strict=True))
 
 
@@ -120,7 +122,7 @@ def demand(instruction: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower().replace("’", "'"))
+    return words(text.replace("’", "'"), r"(?:'[^\W_]+)?")
 
 
 def _stem(word: str) -> str:
@@ -136,7 +138,7 @@ def _stopwords() -> frozenset[str]:
 
 
 def _content(text: str) -> set[str]:
-    return {_stem(word) for word in _words(text) if word not in _stopwords() and len(word) > 2}
+    return {_stem(word) for word in _words(text) if word not in _stopwords() and (len(word) > 2 or not word.isascii())}
 
 
 def _user_words(item: Item) -> str:
@@ -172,7 +174,7 @@ def _any(patterns: list[str], text: str) -> bool:
 
 
 def _length(said: str, words: list[str]) -> float:
-    sentences = max(1, len(re.findall(r"[.!?]+(?:\s|$)", said)))
+    sentences = max(1, len(re.findall(r"[.!?]+(?:\s|$)|[。！？]+", said)))
     return min(1.0, max(0.0, (40 - len(words) / sentences) / 24))
 
 
@@ -199,8 +201,8 @@ def _read_back(user: str, said: str) -> float:
 
 def _figures(text: str) -> list[str]:
     digits = []
-    for word in re.findall(r"[a-z0-9]+", text.lower()):
+    for word in words(text):
         word = _DIGITS.get(word, word)
-        if word.isdigit():
+        if word.isdecimal():
             digits += list(word)
     return digits

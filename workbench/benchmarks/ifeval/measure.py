@@ -41,8 +41,6 @@ from workbench.episodes import EpisodeRecord, unusable
 
 MERGE_GAP_S = 0.3
 FIRST_WORDS = 8
-LEAST_SPEECH_S = 0.09
-"""The detector's shortest span: a window that lacks less than this at its end is whole."""
 _DECIMALS = 6
 """Values are rounded to a microsecond, so that 12.3 - 10.3 meets a limit of 2.0 exactly."""
 
@@ -90,7 +88,7 @@ def measure_window(
         longest_s=_s((touching[:, 1] - touching[:, 0]).max()) if len(touching) else None,
         user_goes_on=goes_on,
         overlap_s=_s(sp.overlap_s(sp.clip(agent, w0, w1), user)),
-        known_s=_s(stop_s - w0) if w1 - stop_s >= LEAST_SPEECH_S else None,
+        known_s=_s(stop_s - w0) if w1 - stop_s >= sp.LEAST_SPEECH_S else None,
     )
 
 

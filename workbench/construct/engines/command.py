@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from workbench import audio
-from workbench.construct.voices import own_voice
+from workbench.construct.voices import Person, own_voice
 from workbench.errors import InputError
 from workbench.files import content_key
 
@@ -31,6 +31,7 @@ class CommandEngine:
     """See the module's text."""
 
     name = "command"
+    people: dict[str, Person] = {}
 
     def __init__(self, template: str = "", voices: str = "default", timeout_s: str = "60"):
         try:

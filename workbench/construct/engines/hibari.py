@@ -1,10 +1,9 @@
-"""The default engine: hibari-tts, one English voice in the package, and variants of it.
+"""The engine that is always there: hibari-tts, one American woman's voice in the package, and variants of it.
 
-The package carries one voice. The other speakers here are that voice played faster or slower: a
-resampling by `size` moves pitch and formants together, as a smaller or larger speaker would, and the
-model's own speed control takes the tempo back to where it was. Nothing is vocoded, so the variants
-sound as clean as the original, but they share its accent and manner: they are variants of one
-speaker, not other people. Where that matters, use an engine with real voices.
+The model gives pitch and spectrum apart, so a variant has a pitch, a size (formants, as a longer or shorter
+vocal tract would move them) and a tempo of its own, all within what adults have: a man's formants lie about
+15 % below a woman's, and nobody's are far above those of the voice as it is. The variants still share its
+accent and manner: where speakers must differ as people do, take an engine with real voices (Kokoro).
 """
 
 from __future__ import annotations
@@ -16,36 +15,37 @@ from importlib import metadata
 import numpy as np
 
 from workbench.audio import resample
-from workbench.construct.voices import own_voice
+from workbench.construct.voices import Person, own_voice
 from workbench.errors import InputError
 
 NAME = "hibari"
 RATE_HZ = 24_000
-VARIANTS_VERSION = 2  # raise when VARIANTS or their making changes: it is part of the cache key
+VARIANTS_VERSION = 3  # raise when VARIANTS or their making changes: it is part of the cache key
 
 
-PACE = 0.82
-"""The model reads at about 200 words a minute; this brings it to the 165 of relaxed conversation."""
+PACE = 0.78
+"""The model reads at about 200 words a minute; this brings it to about the 160 of relaxed conversation."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """`size` multiplies pitch and formants; `tempo` is the speech rate relative to `PACE`."""
+    """`pitch` and `size` relate to the voice as it is; `tempo` is the speech rate relative to `PACE`."""
 
-    size: float
-    tempo: float
+    person: Person
+    pitch: float = 1.0
+    size: float = 1.0
+    tempo: float = 1.0
 
 
-# Neighbours differ by about 8 % in pitch (1.3 semitones) and, where named so, in tempo. Beyond these
-# ends the voice stops sounding like an adult.
 VARIANTS: dict[str, Variant] = {
-    "mid": Variant(1.00, 1.00),
-    "deep": Variant(0.77, 1.00),
-    "low-slow": Variant(0.84, 0.88),
-    "low": Variant(0.91, 1.00),
-    "high": Variant(1.09, 1.00),
-    "high-brisk": Variant(1.16, 1.14),
-    "bright": Variant(1.24, 1.00),
+    "mid": Variant(Person("female", "35 to 49")),
+    "light": Variant(Person("female", "18 to 24"), pitch=1.17, size=1.05, tempo=1.05),
+    "clear": Variant(Person("female", "25 to 34"), pitch=1.08, size=0.97),
+    "warm": Variant(Person("female", "65 and over"), pitch=0.86, size=0.94, tempo=0.92),
+    "low": Variant(Person("male", "35 to 49"), pitch=0.62, size=0.84, tempo=0.94),
+    "young": Variant(Person("male", "18 to 24"), pitch=0.72, size=0.88, tempo=1.0),
+    "deep": Variant(Person("male", "50 to 64"), pitch=0.52, size=0.81, tempo=0.92),
+    "low-slow": Variant(Person("male", "65 and over"), pitch=0.67, size=0.82, tempo=0.87),
 }
 
 # What another attempt changes besides the noise seed: the durations, hence the alignment.
@@ -79,7 +79,8 @@ class HibariEngine:
     """See the module's text; `voices` are the variants above, first the voice as it is."""
 
     name = NAME
-    voices = tuple(f"{NAME}:{variant}" for variant in VARIANTS)
+    voices = tuple(f"{NAME}:{name}" for name in VARIANTS)
+    people = {f"{NAME}:{name}": variant.person for name, variant in VARIANTS.items()}
 
     def version(self) -> str:
         model()  # for the sentence that says how to install it
@@ -87,9 +88,21 @@ class HibariEngine:
 
     def say(self, text: str, voice: str, *, attempt: int = 0) -> tuple[np.ndarray, int]:
         variant = VARIANTS[own_voice(self, voice)]
-        tempo = PACE * variant.tempo * TEMPO_NUDGES[attempt % len(TEMPO_NUDGES)]
-        samples = model()(text, speed=tempo / variant.size, seed=attempt)
-        if samples.size == 0:
+        speed = PACE * variant.tempo * TEMPO_NUDGES[attempt % len(TEMPO_NUDGES)] / variant.size
+        noise = np.random.default_rng(attempt)
+        parts = [_say(model().ids(spoken), speed, variant.pitch / variant.size, noise) for spoken in phonemes(text)]
+        if not sum(map(len, parts)):
             raise InputError(f"hibari found nothing to say in {text!r}; give it English words.")
-        # Reading the samples as if taken at size * rate is what scales pitch and formants.
-        return resample(samples, round(RATE_HZ * variant.size), RATE_HZ), RATE_HZ
+        # Reading the samples as if taken at size * rate is what scales the formants.
+        return resample(np.concatenate(parts), round(RATE_HZ * variant.size), RATE_HZ), RATE_HZ
+
+
+def _say(ids: list[int], speed: float, pitch: float, noise: np.random.Generator) -> np.ndarray:
+    """One sentence, its pitch contour multiplied; as `Hibari.from_ids` does it, which keeps the contour to itself."""
+    from hibari import dsp
+
+    if len(ids) < 3:
+        return np.zeros(0, np.float32)
+    feed = {"ids": np.asarray([ids], np.int64), "speed": np.asarray([speed], np.float32)}
+    *spectra, f0_hz = (output[0] for output in model().sess.run(None, feed))
+    return dsp.synth(*spectra, f0_hz * np.float32(pitch), noise)

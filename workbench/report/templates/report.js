@@ -39,10 +39,10 @@
   const search = make("input", null, make("label", "search", controls));
   search.type = "search";
   search.addEventListener("input", () => { state.text = search.value.toLowerCase(); state.page = 0; show(); });
-  for (const name of controls.dataset.filters.split(" ").filter((item) => names.includes(item))) {
+  for (const name of names.filter((item) => data.columns[item].filter)) {
     const values = [...data.columns[name].values].sort(natural.compare);
     if (values.length < 2 && name !== "verdict") continue;
-    const select = make("select", null, make("label", name, controls));
+    const select = make("select", null, make("label", data.columns[name].heading, controls));
     make("option", "any", select).value = "";
     for (const item of values) make("option", item, select).value = item;
     if (name === "verdict" && values.includes("fail")) { select.value = "fail"; state.picked.verdict = "fail"; }
@@ -60,7 +60,7 @@
   const head = make("tr", null, make("thead", null, table));
   for (const name of names) {
     const cell = make("th", null, head);
-    const button = make("button", name.replaceAll("_", " "), cell);
+    const button = make("button", data.columns[name].heading, cell);
     button.addEventListener("click", () => {
       state.down = state.sort === name && !state.down;
       state.sort = name;
@@ -103,7 +103,7 @@
       const line = make("tr", null, body);
       for (const name of names) {
         const cell = make("td", value(name, row), line);
-        if (name === "reason" || name === "first_words") cell.className = `text ${name}`;
+        if (data.columns[name].text) cell.className = `text ${name}`;
         if (name === "verdict" || name === "strict") cell.className = value(name, row);
       }
     }
