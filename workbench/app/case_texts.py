@@ -8,7 +8,7 @@ from pandas.api.types import is_scalar
 
 from workbench.app.detail import Detail
 from workbench.app.judged import judge_called
-from workbench.app.run_rows import benchmark_of
+from workbench.app.run_rows import CORE, benchmark_of
 from workbench.app.store import Store
 from workbench.cases import RATE_HZ
 from workbench.contract import KEYS
@@ -153,7 +153,7 @@ def _about(detail: Detail) -> str:
         }  # fmt: skip
         for name, settings in (("setting", record.agent.settings), ("reported", record.agent.reported)):
             facts |= {f"{name} {key}": value for key, value in settings.items()}
-    measured = {name: value for name, value in detail.measurement.items() if is_scalar(value)}
+    measured = {name: value for name, value in detail.measurement.items() if is_scalar(value) and name not in CORE}
     body = _folded("Case and recording", pairs(facts))
     return body + _folded("Measurements", pairs(measured))
 

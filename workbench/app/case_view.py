@@ -10,7 +10,7 @@ from panel.viewable import Viewer
 
 from workbench.app import case_texts
 from workbench.app.annotate_form import AnnotateForm
-from workbench.app.components import RowsTable, cell, head, text_pane
+from workbench.app.components import RowsTable, head, text_pane
 from workbench.app.detail import Detail, load_detail
 from workbench.app.look import TEXT_CSS, WIDGET_CSS
 from workbench.app.player import Player, system
@@ -18,6 +18,7 @@ from workbench.app.store import Key, key_of
 from workbench.app.workspace import Workspace
 from workbench.contract import KEYS
 from workbench.pictures.recording import Picture
+from workbench.pictures.texts import cell
 
 SIDE_PX = 380
 _NOT_LISTED = ("run", "case", "latency_s", "error")

@@ -8,7 +8,7 @@ import panel as pn
 
 from workbench.analysis.compare import Comparison, compare
 from workbench.app.case_texts import word
-from workbench.app.components import RowsTable, cell, head, text_pane
+from workbench.app.components import RowsTable, head, text_pane
 from workbench.app.detail import Detail, load_detail
 from workbench.app.filters import ordered
 from workbench.app.look import WIDGET_CSS
@@ -20,7 +20,7 @@ from workbench.app.tables import muted, tests_table
 from workbench.contract import KEYS
 from workbench.errors import InputError
 from workbench.pictures.recording import Picture
-from workbench.pictures.texts import esc, nothing, number
+from workbench.pictures.texts import cell, esc, nothing, number
 from workbench.runs import load_run
 
 _WHICH = {"all differences": "all", "wins": "wins", "losses": "losses"}

@@ -16,7 +16,6 @@ from panel.custom import JSComponent
 
 from workbench.app.look import TEXT_CSS, css
 from workbench.contract import Column
-from workbench.pictures.texts import nothing, number, plain
 
 _HERE = Path(__file__).parent / "browser"
 _CONTROLS = css("controls")
@@ -127,11 +126,6 @@ class Facets(JSComponent):
 def text_pane(below: int = 6, **more: Any) -> pn.pane.HTML:
     """A pane of escaped HTML. below : margin in pixels."""
     return pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, below, 0), stylesheets=[TEXT_CSS], **more)
-
-
-def cell(value: object) -> str:
-    """A value in a table."""
-    return "" if nothing(value) else plain(number(value), 300)
 
 
 _KINDS = {"number": "number", "seconds": "number", "text": "long"}

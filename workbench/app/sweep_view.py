@@ -9,7 +9,7 @@ import numpy as np
 import panel as pn
 
 from workbench.app.choosers import Sliders
-from workbench.app.components import RowsTable, cell, head, text_pane
+from workbench.app.components import RowsTable, head, text_pane
 from workbench.app.filters import ordered
 from workbench.app.look import WIDGET_CSS
 from workbench.app.redecide import Answer, Redecide
@@ -20,6 +20,7 @@ from workbench.contract import WORDS, Threshold
 from workbench.errors import InputError
 from workbench.pictures import tau_histogram
 from workbench.pictures.sweeps import Ranking, SweepMaps
+from workbench.pictures.texts import cell
 
 SIDE_PX = 250
 _NOT_SHOWN = ("verdict", "strict", "label", "latency_s", "judge_score", "reason", "error", "annotation")

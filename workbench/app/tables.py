@@ -119,8 +119,8 @@ def tests_table(frame: pd.DataFrame, baseline: str) -> str:
         )
     about = (
         "Wins: the run passes where the baseline fails. Only rows measured for both count, metric by metric. Intervals "
-        "go by conversations, and so does the exact sign-flip test; McNemar's exact test takes rows as independent. Both "
-        "p values are corrected by Holm."
+        "go by conversations, and so does the exact sign-flip test; McNemar's exact test takes rows as independent. "
+        "Both p values are corrected by Holm."
     )
     return grid(heads, lines) + muted(about)
 

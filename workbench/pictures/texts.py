@@ -73,6 +73,11 @@ def number(value: Any) -> Any:
     return value
 
 
+def cell(value: Any) -> str:
+    """A value in a table, as text."""
+    return "" if nothing(value) else plain(number(value), 300)
+
+
 _MARK = re.compile(r"<[a-z_]+(:[^<>]*)?>")
 
 
