@@ -9,13 +9,13 @@ import pytest
 from inspected_runs import ENERGY, HOSTILE, make_case, make_runs, record, start_run, stereo
 
 from workbench import episodes
-from workbench.app import case_texts, files, filters, links
+from workbench.app import case_texts, files, filters
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView, strip
 from workbench.app.detail import load_detail
 from workbench.app.shell import Shell
 from workbench.app.store import Store, key_of
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import Workspace, read_query, to_query
 from workbench.errors import InputError
 from workbench.pictures import peaks, texts
 from workbench.pictures.recording import Picture
@@ -206,9 +206,9 @@ def test_state_survives_a_link(store, space):
                        theme="dark", at_s=3.25, span=[1.0, 2.5], chosen={"level": ["L1"]},
                        ranges={"latency_s": [0.5, 3.0]})  # fmt: skip
     other = Workspace(store)
-    assert links.read_query(other, links.to_query(space)) == []
-    assert links.to_query(other) == links.to_query(space) and other.chosen == space.chosen and other.span == [1.0, 2.5]
-    assert links.to_query(Workspace(store)) == ""
+    assert read_query(other, to_query(space)) == []
+    assert to_query(other) == to_query(space) and other.chosen == space.chosen and other.span == [1.0, 2.5]
+    assert to_query(Workspace(store)) == ""
 
 
 @pytest.mark.parametrize(
@@ -217,13 +217,13 @@ def test_state_survives_a_link(store, space):
      "?t=1e99", "?only=" + "[" * 3000, "?t=true", "?x=" + "y" * 9000],
 )  # fmt: skip
 def test_bad_links_are_told_and_change_nothing(space, query):
-    before = links.to_query(space)
-    assert links.read_query(space, query)
-    assert links.to_query(space) == before
+    before = to_query(space)
+    assert read_query(space, query)
+    assert to_query(space) == before
 
 
 def test_unknown_names_and_facets_in_a_link_are_harmless(space):
-    assert links.read_query(space, "?evil=1&only={%22nothing%22:[%22x%22]}&sort=nothing&view=nothing&by=nothing") == []
+    assert read_query(space, "?evil=1&only={%22nothing%22:[%22x%22]}&sort=nothing&view=nothing&by=nothing") == []
     assert len(space.rows) == 17
     assert Shell(space).open is not None
 
@@ -356,7 +356,7 @@ def test_viewport_refills_and_lands_in_the_link(space):
     view.player.viewport = list(view.wave.whole)
     assert space.span == []
     view.player.time = 2.5
-    assert "t=2.5" in links.to_query(space)
+    assert "t=2.5" in to_query(space)
     space.step(1)
     assert space.at_s is None
 

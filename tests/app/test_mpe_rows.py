@@ -9,12 +9,12 @@ from inspected_runs import record as ifeval_record
 from inspected_runs import stereo as ifeval_stereo
 
 from workbench import episodes
-from workbench.app import case_texts, links
+from workbench.app import case_texts
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView
 from workbench.app.detail import load_detail
 from workbench.app.store import KEY, Store
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import Workspace, read_query, to_query
 from workbench.benchmarks.duplexmpe.rules import steps as chain
 from workbench.cases import RATE_HZ, AfterGap, AtTime, AudioRef, Case, Cue, Segment, Window
 from workbench.episodes import AgentInfo, EpisodeRecord, PlayedCue, Sends
@@ -117,7 +117,7 @@ def test_filters_come_from_tags_and_counts_stay_counts(mpe):
 def test_the_key_with_its_metric_survives_a_link(mpe):
     space, other = Workspace(mpe), Workspace(mpe)
     space.select(YIELD, open_case=True)
-    assert "metric=yield" in links.to_query(space) and links.read_query(other, links.to_query(space)) == []
+    assert "metric=yield" in to_query(space) and read_query(other, to_query(space)) == []
     assert other.key == YIELD and other.position == space.position is not None
     assert space.siblings() == [YIELD]
 

@@ -7,12 +7,11 @@ from inspected_runs import ENERGY, make_case, record, start_run, stereo
 
 from workbench import contract, episodes
 from workbench.analysis.sweep import sweep
-from workbench.app import links
 from workbench.app.redecide import Redecide
 from workbench.app.side_by_side import load_tables
 from workbench.app.store import Store
 from workbench.app.sweep_view import SweepView
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import Workspace, read_query, to_query
 from workbench.contract import WORDS
 from workbench.deciding import Decider
 from workbench.runs import load_run
@@ -90,9 +89,9 @@ def test_values_from_outside_are_held_within_bounds(space):
 def test_the_setting_is_in_the_link(store, space):
     SweepView(space).sliders._handle_msg({"values": {"max_wait_s": 3.0}})
     space.view = "sweep"
-    query = links.to_query(space)
+    query = to_query(space)
     other = Workspace(store)
-    assert links.read_query(other, query) == [] and other.thresholds == {"max_wait_s": 3.0}
+    assert read_query(other, query) == [] and other.thresholds == {"max_wait_s": 3.0}
     assert SweepView(other).table.total == 6
 
 

@@ -8,11 +8,10 @@ import panel as pn
 
 from workbench.analysis.compare import Comparison, compare
 from workbench.app.case_texts import word
-from workbench.app.components import RowsTable, head, text_pane
+from workbench.app.components import Player, RowsTable, head, system, text_pane
 from workbench.app.detail import Detail, load_detail
 from workbench.app.filters import ordered
 from workbench.app.look import WIDGET_CSS
-from workbench.app.player import Player, system
 from workbench.app.run_rows import RunRows
 from workbench.app.side_by_side import Together, identity, load_tables, rule_switch
 from workbench.app.store import key_of

@@ -1,4 +1,4 @@
-"""The browser components: keys, address, table of rows, filters with counts.
+"""The browser components: keys, address, table of rows, filters, choice of runs, sliders of thresholds, player.
 
 Each is a small script in browser/ that loads nothing from outside; Python sees only params.
 """
@@ -16,6 +16,7 @@ from panel.custom import JSComponent
 
 from workbench.app.look import TEXT_CSS, css
 from workbench.contract import Column
+from workbench.pictures import standalone
 
 _HERE = Path(__file__).parent / "browser"
 _CONTROLS = css("controls")
@@ -121,6 +122,98 @@ class Facets(JSComponent):
 
     _esm = _HERE / "facets.js"
     _stylesheets = [_CONTROLS, css("facets")]
+
+
+class RunPicker(JSComponent):
+    """Runs to set side by side; `chosen` keeps the order, the baseline first. `colours` are the theme's."""
+
+    options = param.List([])
+    chosen = param.List([])
+    colours = param.List([])
+    most = param.Integer(4, bounds=(1, None))
+    baseline = param.Boolean(True, doc="whether the first run is a baseline, and says so")
+    shown: list[str] = []  # what the view last put into `chosen` itself
+
+    _esm = _HERE / "run_picker.js"
+    _stylesheets = [_CONTROLS, css("run_picker")]
+
+
+class Sliders(JSComponent):
+    """Thresholds. sliders : dicts with name, value, low, high, step, usual (the default), unit, ticks.
+
+    `moved` is triggered with the new `values`; raise `answered` when their effect has been drawn, since
+    the browser sends the next values only then.
+    """
+
+    sliders = param.List([])
+    answered = param.Integer(0)
+    values = param.Dict({})
+    moved = param.Event()
+
+    _esm = _HERE / "sliders.js"
+    _stylesheets = [_CONTROLS, css("sliders")]
+
+    def _handle_msg(self, data: dict) -> None:
+        values = data.get("values") if isinstance(data, dict) else None
+        known = {slider["name"]: slider for slider in self.sliders}
+        if not isinstance(values, dict) or not set(values) <= set(known):
+            return
+        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()):
+            self.values = {
+                name: float(min(max(value, known[name]["low"]), known[name]["high"])) for name, value in values.items()
+            }
+            self.param.trigger("moved")
+
+
+SPEEDS = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+
+
+class Player(JSComponent):
+    """Plays one of `systems` and is the clock of the picture: moves the spans named in `heads`.
+
+    systems : dicts with name, src (address of the audio, '' for none), lead (s, what its clock shows where the
+    picture has 0), length_s and group (of the same case: a change keeps the moment). range : name of the Bokeh
+    range that is watched. viewport : what that range shows, told 40 ms after it came to rest. time : where
+    playback stands when it is not playing. window : what `loop` repeats.
+    """
+
+    systems = param.List([])
+    heard = param.Integer(0, doc="the system that sounds")
+    start = param.Number(0.0, doc="where a newly loaded file stands")
+    heads = param.List([])
+    range = param.String("")
+    channel = param.Selector(default="both", objects=["both", "user", "agent"])
+    speed = param.Number(1.0, bounds=(0.5, 2.0))
+    loop = param.Boolean(False)
+    window = param.List([])
+    viewport = param.List([])
+    time = param.Number(0.0)
+    playing = param.Boolean(False)
+
+    _esm = standalone.player_script() + (_HERE / "player.js").read_text(encoding="utf-8")
+    _stylesheets = [_CONTROLS, standalone.controls_style()]
+
+    def seek(self, seconds: float) -> None:
+        self._send_msg({"seek": float(seconds)})
+
+    def pause(self) -> None:
+        self._send_msg({"pause": True})
+
+    def press(self, key: str) -> None:
+        """Answer a key that every player knows: l, [, ], and the arrows."""
+        match key:
+            case "l":
+                self.loop = not self.loop
+            case "[" | "]":
+                at = SPEEDS.index(self.speed) if self.speed in SPEEDS else 2
+                self.speed = SPEEDS[min(max(at + (1 if key == "]" else -1), 0), len(SPEEDS) - 1)]
+            case "ArrowLeft" | "ArrowRight":
+                self._send_msg({"by": -1.0 if key == "ArrowLeft" else 1.0})
+
+
+def system(name: str, detail: Any, src: str, lead_s: float = 0.0) -> dict[str, Any]:
+    """One entry of `Player.systems`. src : address of the audio."""
+    return {"name": name, "src": src, "lead": lead_s, "length_s": detail.duration_s, "group": " ".join(detail.key[1:])}
 
 
 def text_pane(below: int = 6, **more: Any) -> pn.pane.HTML:

@@ -91,9 +91,8 @@ def inspect(
     ------
     InputError : not a folder, no such state, or a port that is taken.
     """
-    from workbench.app import links
     from workbench.app.shell import store_of
-    from workbench.app.workspace import Workspace
+    from workbench.app.workspace import Workspace, to_query
 
     workspace = Workspace(store_of(folders_of(runs)))
     try:
@@ -109,7 +108,7 @@ def inspect(
     server = serve(runs, port=chosen, slug=slug, address="127.0.0.1", websocket_origin=origins, threaded=True,
                    show=False, verbose=False)  # fmt: skip
     _await(chosen, server)
-    return Inspector(f"{outside}/{slug}{links.to_query(workspace)}", server, height)
+    return Inspector(f"{outside}/{slug}{to_query(workspace)}", server, height)
 
 
 def folders_of(runs: Any) -> tuple[str, ...]:

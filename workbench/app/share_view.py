@@ -14,12 +14,12 @@ import param
 from panel.custom import JSComponent
 from panel.viewable import Viewer
 
-from workbench.app import annotation_files, links
+from workbench.app import annotation_files
 from workbench.app.export import case_page, export_bundle, page_name
 from workbench.app.look import TEXT_CSS, WIDGET_CSS, css
 from workbench.app.run_rows import benchmark_of
 from workbench.app.store import Key, key_of
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import IN_LINK, Workspace, to_query
 from workbench.errors import InputError
 from workbench.pictures.texts import esc, plain
 
@@ -63,7 +63,7 @@ class ShareView(Viewer):
         self.of.param.watch(lambda *events: self.update(), "value")
         self.run.param.watch(lambda *events: self.update(), "value")
         self.prepare.on_click(lambda event: self.make_bundle())
-        watched = [*dict.fromkeys(links.NAMES.values()), "rows", "version"]
+        watched = [*dict.fromkeys(IN_LINK.values()), "rows", "version"]
         workspace.param.watch(lambda *events: self.update(), watched)
         self.param.watch(lambda *events: self.update(), "active")
         self.update()
@@ -114,7 +114,7 @@ class ShareView(Viewer):
                    "the sweep": "sweep", "the overview": "overview"}  # fmt: skip
         if self.of.options != options:
             self.of.param.update(options=options, value="case" if space.case else "cases")
-        query = dict(part.partition("=")[::2] for part in links.to_query(space).lstrip("?").split("&") if part)
+        query = dict(part.partition("=")[::2] for part in to_query(space).lstrip("?").split("&") if part)
         query.pop("view", None)
         if self.of.value != "cases":
             query = {"view": self.of.value} | query

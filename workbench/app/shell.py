@@ -15,7 +15,7 @@ import panel as pn
 import param
 from panel.viewable import Viewer
 
-from workbench.app import annotations, files, links
+from workbench.app import annotations, files
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView
 from workbench.app.compare_view import CompareView
@@ -25,7 +25,7 @@ from workbench.app.overview_view import OverviewView
 from workbench.app.share_view import ShareView
 from workbench.app.store import Store
 from workbench.app.sweep_view import SweepView
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import IN_LINK, Workspace, read_query, to_query
 from workbench.errors import InputError
 from workbench.pictures.texts import esc
 
@@ -84,12 +84,10 @@ class Shell(Viewer):
         self.keys = Keys(keys=self._keys(), width=0, height=0, margin=0)
         first = next(iter(workspace.store.runs), None)
         probe = workspace.store.address(first, "run.json") if first else ""
-        self.address = Address(
-            state=[workspace.view, links.to_query(workspace)], probe=probe, width=0, height=0, margin=0
-        )
+        self.address = Address(state=[workspace.view, to_query(workspace)], probe=probe, width=0, height=0, margin=0)
         self.address.param.watch(lambda *events: self._went(), "went")
         self.address.param.watch(lambda *events: self._unserved(), "unserved")
-        workspace.param.watch(lambda *events: self._write_address(), list(links.NAMES.values()))
+        workspace.param.watch(lambda *events: self._write_address(), list(IN_LINK.values()))
         self.body = pn.Column(sizing_mode="stretch_width", margin=0)
         self.tabs.param.watch(lambda event: workspace.param.update(view=event.new), "value")
         self.dark.on_click(lambda event: self.toggle_theme())
@@ -158,12 +156,12 @@ class Shell(Viewer):
         self.address.reload += 1
 
     def _write_address(self) -> None:
-        self.address.state = [self.workspace.view, links.to_query(self.workspace)]
+        self.address.state = [self.workspace.view, to_query(self.workspace)]
 
     def _went(self) -> None:
         """The browser's Back and Forward."""
         theme = self.workspace.theme
-        problems = links.read_query(self.workspace, self.address.to)
+        problems = read_query(self.workspace, self.address.to)
         self.workspace.param.update(theme=theme, message=" ".join(problems))  # colours turn only with the page
 
     def _unserved(self) -> None:
@@ -195,7 +193,7 @@ def session(store: Store) -> Shell:
     location = pn.state.location
     workspace = Workspace(store)
     query = location.search if location is not None else ""
-    problems = links.read_query(workspace, query)
+    problems = read_query(workspace, query)
     if workspace.case and store.position(workspace.key) is None:
         problems.append(f"There is no case {workspace.case!r} in a run {workspace.run!r} here.")
     workspace.message = " ".join(problems)

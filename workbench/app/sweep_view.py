@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from workbench.app.choosers import Sliders
-from workbench.app.components import RowsTable, head, text_pane
+from workbench.app.components import RowsTable, Sliders, head, text_pane
 from workbench.app.filters import ordered
 from workbench.app.look import WIDGET_CSS
 from workbench.app.redecide import Answer, Redecide
