@@ -182,7 +182,7 @@ def measure(address: str, chromium: str, repeats: int) -> dict[str, float]:
             page.wait_for_timeout(900)
             found["case to case, s"].append(took)
             found["websocket bytes a case, kB"].append(received[0] / 1000)
-        canvas = page.locator("canvas").nth(2).bounding_box()
+        canvas = page.locator("canvas").first.bounding_box()
         page.mouse.move(canvas["x"] + canvas["width"] / 2, canvas["y"] + canvas["height"] / 2)
         for _ in range(repeats):
             page.evaluate("""() => { window.filled = 0; const s = wb.source('-agent_wave'), before = s.data.x;

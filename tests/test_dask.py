@@ -9,10 +9,10 @@ import pytest
 from distributed import LocalCluster
 from judges.judge_runs import make_run
 from workbench.benchmarks.base import BuildOptions
-from workbench.judges.pas import JUDGE
 
 from workbench import benchmarks, datasets
 from workbench.agents.registry import factory
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import judge_run
 from workbench.judges.far import FarBackend
@@ -123,7 +123,7 @@ def test_a_worker_says_which_module_it_lacks(tmp_path, address, monkeypatch):
     from only_here import twice
 
     ((_, result, error),) = pmap(twice, [2], dask=address)
-    assert result is None and "lacks the module 'only_here'; install it there" in str(error)
+    assert result is None and "lacks the module 'only_here'; install it" in str(error)
     monkeypatch.chdir(tmp_path)
     assert [result for _, result, _ in pmap(twice, [2], dask=address)] == [4]
 

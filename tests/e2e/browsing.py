@@ -67,7 +67,7 @@ def serve(folder: Path, *options: str, how: str = "plugin") -> Iterator[str]:
             yield address
         finally:
             server.terminate()
-            server.wait(10)
+            server.wait(60)
 
 
 def _wait(address: str, server: subprocess.Popen, patience_s: float = 60.0) -> None:

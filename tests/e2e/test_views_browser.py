@@ -74,7 +74,7 @@ def test_a_slider_turns_cases_and_a_click_opens_one(page, address):
     page.goto(f"{address}?view=sweep")
     slider = page.get_by_role("slider", name="max_wait_s")
     slider.wait_for()
-    page.get_by_text("No verdict differs from the default.").wait_for()
+    page.get_by_text("No verdict has turned.").wait_for()
     slider.focus()
     for _ in range(12):  # by keyboard: 2.0 to 2.6 s, past the answer at 2.6 s
         page.keyboard.press("ArrowRight")
@@ -82,8 +82,8 @@ def test_a_slider_turns_cases_and_a_click_opens_one(page, address):
     page.get_by_text("1–6 of 6 rows").wait_for()
     until_address(page, 'set={"max_wait_s":3')
     linked = page.url
-    page.get_by_role("button", name="reset to defaults (r)").click()
-    page.get_by_text("No verdict differs from the default.").wait_for()
+    page.get_by_role("button", name="reset (r)").click()
+    page.get_by_text("No verdict has turned.").wait_for()
     page.goto(linked)
     page.get_by_text("1–6 of 6 rows").wait_for()
     page.locator("tbody tr[data-place]").first.click()
@@ -183,19 +183,41 @@ def test_an_exported_page_plays_without_a_server(page, folder, tmp_path, kind):
         assert page.locator("tbody tr:visible").count() == 1
         path = index.parent / "prompt__R1_C2_i1_L2.html"
     page.goto(path.as_uri())
-    time = lambda: float(page.evaluate("document.documentElement.dataset.time"))  # noqa: E731
     page.keyboard.press(" ")
-    page.wait_for_function("() => Number(document.documentElement.dataset.time) > 0.5")
-    page.select_option("#channel", "agent")
+    page.wait_for_function(f"() => Number(({DATA})('time')) > 0.5")
+    page.get_by_label("channels to hear").select_option("agent")
     page.wait_for_timeout(500)
-    reached = time()
-    page.wait_for_function("t => Number(document.documentElement.dataset.time) > t + 0.1", arg=reached)
+    reached = float(page.evaluate(DATA, "time"))
+    page.wait_for_function(f"t => Number(({DATA})('time')) > t + 0.1", arg=reached)
     page.keyboard.press(" ")
+    drawn = "document.querySelector('path.wb-agent').getAttribute('d')"
+    before = page.evaluate(drawn)
     page.keyboard.press("w")
-    page.mouse.click(400, 200)
-    page.wait_for_function("() => Number(document.documentElement.dataset.time) > 5")
+    page.wait_for_function(f"before => {drawn} !== before", arg=before)
+    assert page.evaluate(drawn).count("L") > 1000, "the waveform is drawn again at the zoom"
+    page.mouse.click(400, 100)
+    page.wait_for_function(f"() => Number(({DATA})('time')) > 5")
     page.get_by_text("<script>window.hacked = 1</script>").first.wait_for()
     assert page.evaluate("typeof window.hacked") == "undefined" and page.locator("img").count() == 0
     assert page.get_by_text("Bob").count() >= 1
-    picture = page.evaluate("document.getElementById('wave').toDataURL().length")
-    assert picture > 5_000, "something is drawn"
+
+
+def test_a_recording_in_a_notebook_cell_plays_and_seeks(page, folder, tmp_path):
+    from workbench.pictures.notebook import listen
+    from workbench.runs import load_run
+
+    html = listen(load_run(folder / "prompt"), "R1_C2_i1_L2", start_s=2.0).html
+    cells = tmp_path / "cells.html"
+    cells.write_text(f'<meta charset="utf-8"><body>{html}{html}</body>', encoding="utf-8")
+    page.goto(cells.as_uri())
+    second = page.locator(".wb-recording").nth(1)
+    second.get_by_role("button", name="play or pause (space)").click()
+    page.wait_for_function("() => Number(document.querySelectorAll('.wb-recording')[1].dataset.time) > 2.4")
+    second.get_by_label("channels to hear").select_option("user")
+    second.get_by_role("button", name="play or pause (space)").click()
+    box = second.locator(".wb-picture").bounding_box()
+    page.mouse.click(box["x"] + 0.9 * box["width"], box["y"] + 60)
+    page.wait_for_function("() => Number(document.querySelectorAll('.wb-recording')[1].dataset.time) > 8")
+    assert page.evaluate("document.querySelector('.wb-recording').dataset.time") == "2.000", "the first is another"
+    head = second.locator("line.wb-head").first.get_attribute("x1")
+    assert 8 < float(head) < 10

@@ -54,17 +54,16 @@ class FarBackend:
         await self._stack.aclose()
 
     async def ask(self, judge: Judge, item: Item, key: str) -> Judgement:
-        what = self._settings if self._settings is not None else copy(self._backend)
+        # A client of a server is made by the worker; the settings are what makes it.
+        what = copy(self._backend) if self._settings is None else self._settings
         line, requests = await self._client.submit(_ask, what, judge, item, key, pure=False)
         self.requests += requests
         return line
 
 
 def _ask(what: Any, judge: Judge, item: Item, key: str) -> tuple[Judgement, int]:
-    from workbench.judges.client import Settings
-
     async def ask() -> tuple[Judgement, int]:
-        backend = ModelJudge(what) if isinstance(what, Settings) else what
+        backend = what if hasattr(what, "ask") else ModelJudge(what)
         before = backend.requests
         async with backend:
             return await backend.ask(judge, item, key), backend.requests - before

@@ -77,13 +77,13 @@ def listen(
     expected = f"{esc(row[run.benchmark.rule_column])}: " if row else ""
     verdict = f"<br>{expected}<b>{esc(row['verdict'])}</b>, {esc(row['reason'])}" if row else ""
     # Model text may hold dollar signs: the two classes keep MathJax (of Jupyter and of nbconvert) away.
+    style = f"{variables(theme)} max-width: 1040px; padding: 8px; font: 13px/1.45 var(--wb-font); color: var(--wb-ink)"
+    notes = "".join(f"<p>{esc(note)}</p>" for note in lane.missing)
     return Listening(
-        f'<div class="tex2jax_ignore mathjax_ignore" style="{escape(variables(theme))} max-width: 1040px; '
-        f'padding: 8px; color: var(--wb-ink); background: var(--wb-raised)"><style>{standalone.style()}</style>'
-        f"<p><b>{esc(run.name)}</b> {esc(case_id)}{verdict}</p>"
-        f"{standalone.block(lane, first, last, inline=inline)}"
-        f'{"".join(f"<p>{esc(note)}</p>" for note in lane.missing)}{_words(lane)}</div>'
-    )  # fmt: skip
+        f'<div class="tex2jax_ignore mathjax_ignore" style="{escape(style)}; background: var(--wb-raised)">'
+        f"<style>{standalone.style()}</style><p><b>{esc(run.name)}</b> {esc(case_id)}{verdict}</p>"
+        f"{standalone.block(lane, first, last, inline=inline)}{notes}{_words(lane)}</div>"
+    )
 
 
 def _words(lane: Lane) -> str:

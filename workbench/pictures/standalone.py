@@ -16,7 +16,6 @@ import numpy as np
 
 from workbench.pictures import lanes
 from workbench.pictures.lanes import CHANNELS, Lane
-from workbench.pictures.peaks import Recording
 from workbench.pictures.texts import esc
 from workbench.pictures.theme import LIGHT
 
@@ -24,7 +23,7 @@ STEP_S = 0.005
 """Of the peaks that a page holds for zooming."""
 
 _BROWSER = Path(__file__).parent / "browser"
-_LEFT, _WIDTH, _HEIGHT, _AXIS = 46, 948, 190, 22
+_LEFT, _WIDTH, _HEIGHT, _AXIS = 46, 948, 206, 22
 _WAVE, _TOP, _LANE = 62, 14, 86
 """Height of a waveform, where the first begins, and from one to the next."""
 
@@ -55,8 +54,8 @@ def picture(lane: Lane, first_s: float = 0.0, last_s: float | None = None, momen
     last_s = lane.duration_s if last_s is None else last_s
     bottom, shapes, labels = _HEIGHT - _AXIS, [], []
     for left, right, name, alpha, *_ in zip(*lanes.windows(lane).values(), strict=True):
-        kind, what = ("window", "scored window") if alpha > 0.1 else ("other", name)
-        shapes.append(_box(kind, left, right, 0, bottom, f"{what}, {left:.3f} to {right:.3f} s"))
+        kind = "window" if alpha > 0.1 else "other"
+        shapes.append(_box(kind, left, right, 0, bottom, f"{name}, {left:.3f} to {right:.3f} s"))
     for number, channel in enumerate(CHANNELS):
         top = _TOP + number * _LANE
         labels.append(f'<text x="4" y="{top + _WAVE / 2 + 4}">{channel}</text>')
@@ -64,7 +63,7 @@ def picture(lane: Lane, first_s: float = 0.0, last_s: float | None = None, momen
             middle, scale = top + _WAVE / 2, _WAVE / 2 * lane.gain(channel)
             path = _wave(lane.recording.columns(number, first_s, last_s, _COLUMNS), middle, scale)
             shapes.append(f'<path class="wb-wave wb-{channel}" data-channel="{number}" data-middle="{middle}" '
-                          f'data-scale="{scale:.3f}" d="{path}"/>')  # fmt: skip
+                          f'data-scale="{_WAVE / 2}" d="{path}"/>')  # fmt: skip
         for left, right, _, above, _, what in zip(*lanes.boxes(lane, channel, LIGHT).values(), strict=True):
             vad = above == lanes.VAD_STRIP[1]
             if right > first_s and left < last_s:
@@ -140,7 +139,7 @@ def block(
     data = {
         "first": first_s, "last": last_s, "left": _LEFT, "width": _WIDTH, "height": _HEIGHT, "step": STEP_S,
         "audio": dict(audio), "window": list(lane.window) if lane.window else None, "note": lane.loudness,
-        "peaks": [_peaks(recording, at, first_s, last_s) for at in range(2)] if recording is not None else [],
+        "peaks": [_peaks(lane, at, first_s, last_s) for at in range(2)] if recording is not None else [],
     }  # fmt: skip
     signed = f' nonce="{nonce}"' if nonce else ""
     return (
@@ -152,13 +151,13 @@ def block(
     )
 
 
-def _peaks(recording: Recording, channel: int, first_s: float, last_s: float) -> str:
-    """Least and greatest value of every 5 ms, as base64 of int8 pairs."""
-    rate = recording.rate_hz
-    samples, hop = recording.samples[round(first_s * rate) : round(last_s * rate), channel], round(rate * STEP_S)
+def _peaks(lane: Lane, channel: int, first_s: float, last_s: float) -> str:
+    """Least and greatest value of every 5 ms, as large as they are drawn, as base64 of int8 pairs."""
+    rate, gain = lane.recording.rate_hz, lane.gain(CHANNELS[channel]) / 258
+    samples, hop = lane.recording.samples[round(first_s * rate) : round(last_s * rate), channel], round(rate * STEP_S)
     edges = np.arange(0, len(samples), hop)
     low, high = np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
-    pairs = np.stack([np.floor(low / 258), np.ceil(high / 258)], axis=1).clip(-127, 127).astype(np.int8)
+    pairs = np.stack([np.floor(low * gain), np.ceil(high * gain)], axis=1).clip(-127, 127).astype(np.int8)
     return base64.b64encode(pairs.tobytes()).decode()
 
 

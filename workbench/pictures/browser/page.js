@@ -6,6 +6,7 @@
   const data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
   const find = (name) => root.querySelector(`.wb-${name}`), all = (name) => [...root.querySelectorAll(`.wb-${name}`)];
   const audio = root.querySelector("audio") ?? new Audio();
+  audio.removeAttribute("controls");  // those below say more
   const picture = find("picture"), inside = find("inside"), heads = all("head"), seen = find("seen"), map = find("map");
   const { first, last, left, width, step } = data, keys = root.dataset.keys !== undefined;
   const peaks = data.peaks.map((text) => new Int8Array(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer));
