@@ -122,12 +122,6 @@ class Workspace(param.Parameterized):
         at = (0 if by > 0 else len(self.rows) - 1) if here is None else min(max(here + by, 0), len(self.rows) - 1)
         self.select(key_of(self.frame.iloc[self.rows[at]]))
 
-    def siblings(self) -> list[Key]:
-        """The same case, event and metric in every run that has it, in the order of the runs."""
-        frame = self.frame
-        same = frame[(frame["case"] == self.case) & (frame["event"] == self.event) & (frame["metric"] == self.metric)]
-        return [key_of(row) for _, row in same.iterrows()]
-
     def sound(self, run: str, detail: Any) -> str:
         """Where the browser finds the recording of a `Detail`; '' for none.
 
