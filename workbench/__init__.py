@@ -249,9 +249,7 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
     loaded = {}
     for name, run in together.items():
         measurements, verdicts, score = load_scores(run)
-        facts = {key: score.get(key) for key in ("scorer", "thresholds", "vad")}
-        facts |= {"content": run.content, "fingerprint": run.fingerprint}
-        loaded[name] = (measurements, verdicts, facts)
+        loaded[name] = (measurements, verdicts, run.facts(score))
     return compare(next(iter(together.values())).benchmark, loaded, anyway=anyway)
 
 

@@ -54,7 +54,8 @@ def usual_settings() -> tuple[Setting, ...]:
 
 def measure_under(run: Run, setting: Setting, workers: int | None = None) -> pd.DataFrame:
     """The run's measurements under one setting; a recording that cannot be read is unmeasurable, not silent."""
-    return with_judgements(run, measure_spans(run, _spans(run, setting.vad, workers), setting.merge_gap_s))
+    spans = _spans(run, setting.vad, workers)
+    return with_judgements(run.scores, measure_spans(run, spans, setting.merge_gap_s))
 
 
 def sensitivity(

@@ -418,7 +418,8 @@ def _root(
 
 # Commands of modules that take seconds to import: loaded only when called, or for the list of help.
 _ELSEWHERE = {
-    "export": "workbench.cli.export:export",
+    "export": "workbench.cli.inspecting:export",
+    "inspect": "workbench.cli.inspecting:inspect",
     "judge": "workbench.cli.judging:judge",
     "judge-check": "workbench.cli.judging:judge_check",
     "serve": "workbench.cli.serve:serve",
