@@ -126,7 +126,8 @@ def serve(folder: Path) -> tuple[subprocess.Popen, str]:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     app = Path(__file__).parents[1] / "apps" / "inspector.py"
-    command = [sys.executable, "-m", "panel", "serve", str(app), "--port", str(port), "--args", str(folder)]
+    plugin = ["--plugins", "workbench.app.files"]
+    command = [sys.executable, "-m", "panel", "serve", str(app), "--port", str(port), *plugin, "--args", str(folder)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     address = f"http://localhost:{port}/inspector"
     while server.poll() is None:

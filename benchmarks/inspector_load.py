@@ -91,7 +91,14 @@ class Server:
             port = listener.getsockname()[1]
         self.log = folder.parent / "server.log"
         app = Path(__file__).parents[1] / "apps" / "inspector.py"
-        briefly = ["--unused-session-lifetime", "500", "--check-unused-sessions", "500"]
+        briefly = [
+            "--plugins",
+            "workbench.app.files",
+            "--unused-session-lifetime",
+            "500",
+            "--check-unused-sessions",
+            "500",
+        ]
         command = [
             sys.executable,
             "-m",

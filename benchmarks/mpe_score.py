@@ -16,11 +16,12 @@ import time
 import numpy as np
 import pandas as pd
 
-from workbench.benchmarks.duplexmpe import decide
-from workbench.benchmarks.duplexmpe.evidence import verdicts
+from workbench.benchmarks.duplexmpe import BENCHMARK
 from workbench.benchmarks.duplexmpe.measure import measure
 from workbench.benchmarks.duplexmpe.streams import OF_LABEL, Stream, measure_streams
 from workbench.cases import AtTime, Case, Cue
+from workbench.contract import WORDS
+from workbench.deciding import Decider
 from workbench.episodes import AgentInfo, EpisodeRecord, PlayedCue, Sends
 
 STREAMS = 4000
@@ -116,20 +117,20 @@ def main() -> None:
     rows = [row for (case, record), stream in zip(cases, streams, strict=True)
             for row in measure(case, record, none, stream.agent)]  # fmt: skip
     frame = pd.DataFrame(rows)
-    decided = verdicts(frame)
+    decided = Decider(BENCHMARK, frame).verdicts()
     whole_s = time.process_time() - began
 
     times = []
     for _ in range(5):
         began = time.process_time()
-        state = decide.states(decide.as_table(measure_streams(streams)))[0]
+        state = Decider(BENCHMARK, pd.DataFrame(measure_streams(streams))).states()[0]
         times.append(time.process_time() - began)
     ours_s = float(np.median(times))
 
     began = time.process_time()
     loop = [verdict for stream in streams for verdict in plain_loop(stream)]
     loop_s = time.process_time() - began
-    words = [decide.VERDICTS[int(code)] for code in state]
+    words = [WORDS[int(code)] for code in state]
     if loop != words or decided["verdict"].tolist() != words:
         wrong = next(i for i, (a, b) in enumerate(zip(loop, words, strict=True)) if a != b)
         raise SystemExit(f"the rules differ at row {wrong}: {loop[wrong]} by the loop, {words[wrong]} by arrays")

@@ -126,7 +126,7 @@ def plain_loop(tables: dict[str, pd.DataFrame], found: Sweep, chosen: np.ndarray
     names = list(found.settings)
     began = time.perf_counter()
     systems = {name: frame.to_dict("records") for name, frame in tables.items()}
-    defaults = dict(BENCHMARK.defaults)
+    defaults = BENCHMARK.limits()
     base = loop_scores(systems, defaults)[1]
     before_s = time.perf_counter() - began  # done once, however many settings follow
     results = []

@@ -27,19 +27,20 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
-from workbench.benchmarks.duplexmpe.ranking import presence_and_onset, silence_ranking
-from workbench.judges.registry import get_judge
 
 import workbench as wb
-from workbench import benchmarks
+from workbench import contract
 from workbench.benchmarks.duplexmpe import authored, check
+from workbench.benchmarks.duplexmpe.tables import presence_and_onset
+from workbench.brought import decide
 from workbench.judges.ask import OfflineJudge
+from workbench.judges.base import judge_of
 from workbench.judges.batch import judge_run
 from workbench.judges.summary import summarise
 
 pd.set_option("display.width", 160, "display.max_columns", 20)
 folder = Path(tempfile.mkdtemp(prefix="duplex-mpe-"))
-mpe = benchmarks.get("duplex-mpe")
+mpe = contract.get("duplex-mpe")
 
 # %% [markdown]
 # ## Scenarios
@@ -149,12 +150,12 @@ assert chain.loc["silent", "started_in_gap"] == 0 and chain.loc["babble", "silen
 # of it is decided again from the stored measurements: no audio is read.
 
 # %%
-measurements = {name: run.measurements for name, run in runs.items()}
-order = presence_and_onset(measurements).set_index("system")
+silence = wb.sweep(runs, {"brief_s": (0.0, 0.5, 1.0, 2.0)}, ranking="silence")
+order = presence_and_onset(silence).set_index("system")
 print(order.round(3).to_string())
 assert order.loc["babble", "response_presence_rank"] == 1 and order.loc["babble", "moves"] >= 3
 
-silence = silence_ranking(measurements, [0.0, 0.5, 1.0, 2.0])
+silence = silence.frame()
 print(silence.pivot(index="brief_s", columns="system", values="silence").round(3).to_string())
 assert (silence.query("system == 'oracle'")["silence"] == 1.0).all()
 assert silence.query("system == 'name-spotter'")["silence"].is_monotonic_increasing
@@ -169,7 +170,7 @@ assert silence.query("system == 'name-spotter'")["silence"].is_monotonic_increas
 # %%
 accuracy = {}
 for name in ("oracle", "contrary"):
-    result = await judge_run(runs[name], get_judge("mpe_answer", "duplex-mpe"), OfflineJudge())
+    result = await judge_run(runs[name], judge_of(mpe, "mpe_answer"), OfflineJudge())
     summary = summarise(runs[name], result.folder)
     accuracy[name] = summary.tables["accuracy"].set_index("version").loc["both"]
     print(
@@ -196,7 +197,7 @@ item = {
     "model_spans": [[7.3, 10.0], [19.8, 23.6]],
     "end_s": 30.0,
 }
-verdicts, problems = mpe.decide_brought([item], {})
+verdicts, problems = decide(mpe, [item])
 assert not problems and all(row["verdict"] == "pass" for row in verdicts)
 for row in verdicts:
     print(row["turn"], row["metric"], row["verdict"], "-", row["reason"])

@@ -19,7 +19,7 @@ from workbench.contract import BuildOptions
 def _grid() -> pd.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         BENCHMARK.build(BuildOptions(Path(folder), audio=False))
-        return pd.DataFrame([unmeasured(case, None) for case in datasets.load(Path(folder)).cases])
+        return pd.DataFrame([row for case in datasets.load(Path(folder)).cases for row in unmeasured(case, None)])
 
 
 def measured_systems(count: int, seed: int = 0) -> dict[str, pd.DataFrame]:

@@ -103,3 +103,39 @@ def test_stream_resampling_has_no_drift_and_no_seams(from_hz):
     assert abs(out.size - seconds * 24000) <= 2
     inside = slice(1000, -1000)  # a filter has no past at the first sample and no future at the last
     assert np.abs(out[inside] - wanted[inside]).max() < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["AIFF", "W64", "RF64", "AU", "OGG OPUS", "FLAC", "WAV far"])
+def test_any_container_that_was_cut_is_refused(tmp_path, kind):
+    name, _, how = kind.partition(" ")
+    path = tmp_path / f"x.{name.lower()}"
+    noise = np.random.default_rng(0).normal(0, 0.1, 72_000)
+    soundfile.write(path, noise, 24_000, format=name, subtype="OPUS" if how == "OPUS" else None)
+    whole = path.read_bytes()
+    if how == "far":  # a chunk of nine thousand bytes stands before the sound, and holds its name many times
+        at = whole.index(b"data")
+        whole = whole[:at] + b"JUNK" + (9000).to_bytes(4, "little") + b"data" * 2250 + whole[at:]
+        path.write_bytes(whole)
+    assert audio.read(path)[0].shape[0] == pytest.approx(72_000, abs=10)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"is truncated|cannot be read as audio"):
+        audio.read(path)
+
+
+@pytest.mark.parametrize("rate_hz", [1, 2_000, 2_000_000_000])
+def test_a_rate_at_which_nobody_records_is_refused(tmp_path, rate_hz):
+    path = tmp_path / "x.wav"
+    soundfile.write(path, TONE, 24_000)
+    raw = bytearray(path.read_bytes())
+    raw[24:28] = rate_hz.to_bytes(4, "little")
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=f"a rate of {rate_hz} Hz"):
+        audio.read(path)
+
+
+def test_integers_written_as_floats_are_refused_and_a_little_too_loud_is_not(tmp_path):
+    soundfile.write(tmp_path / "int.wav", TONE * 32768, 24_000, subtype="FLOAT")
+    with pytest.raises(InputError, match=r"samples up to 98\d\d.*divide by the full scale"):
+        audio.read(tmp_path / "int.wav")
+    soundfile.write(tmp_path / "loud.wav", TONE * 4, 24_000, subtype="FLOAT")
+    assert audio.read(tmp_path / "loud.wav")[0].max() == pytest.approx(1.2, abs=0.01)

@@ -9,10 +9,10 @@ import pytest
 from distributed import LocalCluster
 from judges.judge_runs import make_run
 from workbench.benchmarks.base import BuildOptions
-from workbench.judges.pas import JUDGE
 
 from workbench import benchmarks, datasets
 from workbench.agents.registry import factory
+from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import judge_run
 from workbench.judges.far import FarBackend
@@ -117,13 +117,32 @@ def test_judgements_from_dask_are_those_from_here(tmp_path, address):
     assert values[0] == values[1]
 
 
+class Fault(Exception):
+    """As servers' faults are: made of more than their words."""
+
+    def __init__(self, kind, message):
+        self.kind = kind
+        super().__init__(message)
+
+
+class Refusing(OfflineJudge):
+    async def ask(self, judge, item, key):
+        raise Fault("auth", "no such key")
+
+
+def test_what_a_judge_raises_on_dask_arrives_as_it_was(tmp_path, address):
+    with pytest.raises(Fault, match="no such key") as told:
+        asyncio.run(judge_run(make_run(tmp_path / "run"), JUDGE, FarBackend(Refusing(), address)))
+    assert told.value.kind == "auth"
+
+
 def test_a_worker_says_which_module_it_lacks(tmp_path, address, monkeypatch):
     (tmp_path / "only_here.py").write_text("def twice(n): return 2 * n")
     monkeypatch.syspath_prepend(tmp_path)
     from only_here import twice
 
     ((_, result, error),) = pmap(twice, [2], dask=address)
-    assert result is None and "lacks the module 'only_here'; install it there" in str(error)
+    assert result is None and "lacks the module 'only_here'; install it" in str(error)
     monkeypatch.chdir(tmp_path)
     assert [result for _, result, _ in pmap(twice, [2], dask=address)] == [4]
 

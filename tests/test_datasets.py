@@ -193,7 +193,7 @@ def test_another_engine_or_version_is_another_content_and_old_headers_have_one_t
     about = dataset.header.brief()
     older = {key: value for key, value in about.items() if key != "content"}
     assert datasets.content_of(dataset.cases, older) == dataset.header.content
-    for change in ({"version": "2"}, {"speech": about["speech"] | {"version": "9"}}, {"speech": None}):
+    for change in ({"version": "9"}, {"speech": about["speech"] | {"version": "9"}}, {"speech": None}):
         assert datasets.content_of(dataset.cases, older | change) != dataset.header.content
 
 

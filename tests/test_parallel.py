@@ -94,6 +94,17 @@ def test_no_worker_outlives_its_parent(tmp_path, how):
     assert all(gone(pid) for pid in pids)
 
 
+def test_a_script_without_a_guard_is_not_run_again_by_its_workers(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import wild_agents as w; from workbench.parallel import pmap; print('ran')\n"
+        "print(sum(result[0] for _, result, _ in pmap(w.work, [('fine', 1), ('fine', 2)], workers=2)))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr, done.returncode) == (["ran", "6"], "", 0)
+
+
 def test_work_is_ended_where_the_caller_stops(tmp_path):
     path = tmp_path / "pid"
     going = pmap(wild_agents.work_or_linger, [("fine", 1), ("linger", str(path))], workers=2)

@@ -48,7 +48,7 @@ def test_scoring_refuses_a_threshold_that_does_not_exist(oracle):
 
 def test_a_flip_is_where_the_verdict_turns(oracle):
     flips = oracle.flips()
-    assert set(flips["threshold"]) <= set(BENCHMARK.defaults) and len(flips) >= 5
+    assert set(flips["threshold"]) <= set(BENCHMARK.threshold) and len(flips) >= 5
     shares = (flips["distance"].abs() / flips["limit"]).to_numpy()
     assert (np.diff(shares) >= -1e-12).all()
     was = oracle.verdicts().set_index("case")["verdict"]
@@ -113,7 +113,7 @@ def wb_grid() -> list:
 @pytest.mark.parametrize("options", [{"stated": 1.2}, {"implied": -0.1}, {"late_s": -1}, {"late_s": float("nan")}])
 def test_impossible_skills_are_refused(options):
     with pytest.raises(InputError, match="wavering"):
-        factory("wavering", options, moves)()
+        factory("wavering", options, BENCHMARK)()
 
 
 def test_practice_runs_are_kept(tiny_dataset, tmp_path):

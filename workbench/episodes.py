@@ -20,8 +20,12 @@ from workbench.cases import RATE_HZ, Record, Versioned
 from workbench.datasets import describe
 from workbench.errors import InputError
 from workbench.files import read_json, sha256_of, write_text
+from workbench.spans import touching
 
 FORMAT = 1
+
+MUTE_PEAK = 10 ** (-60 / 20)
+"""Below this peak a channel is mute: under any speech that a detector hears, over dither and codec noise (ours)."""
 
 Policy = Literal["as_played", "as_delivered"]
 
@@ -203,6 +207,38 @@ def load_record(path: Path) -> EpisodeRecord:
     if record_path(path.parent, record.case) != path:
         raise InputError(f"{path} is the record of another case, {record.case!r}; run the case again.")
     return record
+
+
+def sounded(record: EpisodeRecord, sound: np.ndarray) -> EpisodeRecord:
+    """The record with only those words of the agent where the recording holds sound: a mute agent says nothing.
+
+    An utterance whose audio was placed is asked for sound there, and one of which nothing was played was never
+    said. Words whose place is not known need any sound at all.
+
+    Parameters
+    ----------
+    sound : spans (n, 2) in seconds in which the agent's channel is not silent, as a speech detector or
+        `loud_spans` gives them.
+    """
+    if not record.transcript:
+        return record
+    there: dict[str, bool] = {}
+    for delivery in record.deliveries:
+        if delivery.item:
+            start = delivery.placed or 0
+            end = start + delivery.played if delivery.placed is not None else start
+            sounds = len(touching(sound, start / RATE_HZ, end / RATE_HZ)) > 0
+            there[delivery.item] = there.get(delivery.item, False) or sounds
+    pieces = tuple(piece for piece in record.transcript if there.get(piece.item, len(sound) > 0))
+    return record.model_copy(update={"transcript": pieces})
+
+
+def loud_spans(samples: np.ndarray) -> np.ndarray:
+    """Spans (n, 2) in seconds, to 10 ms, in which a channel (samples,) at 24 kHz is louder than `MUTE_PEAK`."""
+    block = RATE_HZ // 100
+    whole = np.pad(np.abs(samples), (0, -len(samples) % block)).reshape(-1, block)
+    edges = np.flatnonzero(np.diff(whole.max(axis=1, initial=0) > MUTE_PEAK, prepend=False, append=False))
+    return edges.reshape(-1, 2) * (block / RATE_HZ)
 
 
 def audio_is_whole(folder: Path, record: EpisodeRecord) -> bool:

@@ -17,7 +17,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from multiprocessing import connection
+from types import ModuleType
 from typing import Any, TypeVar
 
 from workbench.errors import InputError
@@ -138,13 +140,30 @@ def _watch() -> None:
     os._exit(1)
 
 
-class _Worker:
-    """One process, from here: answers one item at a time."""
+_starting = threading.Lock()
 
-    def __init__(self, context: multiprocessing.context.SpawnContext):
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes started inside do not run the user's script again, as they would to have what it defines."""
+    with _starting:
+        script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = script
+
+
+class _Worker:
+    """One process, from here: answers one item at a time. script : whether it needs what the user's script defines."""
+
+    def __init__(self, script: bool):
+        # 'spawn' because forking a process that already runs threads (onnxruntime, torch) can deadlock.
+        context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,))
-        self._process.start()
+        with nullcontext() if script else _without_script():
+            self._process.start()
         theirs.close()
 
     def ready(self) -> bool:
@@ -193,8 +212,7 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
     if isinstance(first, NotPortable):
         yield from ((item, None, first) for item in items)
         return
-    # 'spawn' because forking a process that already runs threads (onnxruntime, torch) can deadlock.
-    context = multiprocessing.get_context("spawn")
+    script = b"__main__" in first
     team: list[_Worker] = []
     idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     over = threading.Event()
@@ -204,7 +222,7 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
             return None, job
         worker = idle.get()
         if not worker.alive and not over.is_set():
-            team.append(worker := _Worker(context))
+            team.append(worker := _Worker(script))
             if not worker.ready():
                 idle.put(worker)
                 return None, WorkerDied(f"no process could be started for it: {worker.fate()}")
@@ -214,13 +232,13 @@ def _on_processes(function: Callable, items: Sequence, workers: int) -> Iterator
 
     calls = ThreadPoolExecutor(workers)
     try:
-        team += [_Worker(context) for _ in range(workers)]
+        team += [_Worker(script) for _ in range(workers)]
         # All are there before any begins: starting a process takes a core, which work in real time would feel.
         for worker in team:
             if not worker.ready():
                 raise InputError(
-                    "The worker processes could not be started. A script that starts a run needs "
-                    "`if __name__ == '__main__':` around it; or give workers=1."
+                    "The worker processes could not be started. A script that defines what they are to run needs "
+                    "`if __name__ == '__main__':` around what it does; or give workers=1."
                 )
             idle.put(worker)
         waiting = iter(items)

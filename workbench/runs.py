@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from workbench import contract, episodes, locks
 from workbench.cases import Case, Versioned
 from workbench.contract import KEYS, Benchmark
-from workbench.datasets import CASES, Dataset, check_manifest, content_of, describe, parse_cases
+from workbench.datasets import CASES, CaseHead, Dataset, check_manifest, content_of, describe, scan_cases
 from workbench.deciding import Decider, keys
 from workbench.episodes import EpisodeRecord, Policy
 from workbench.errors import InputError, ProblemsFound
@@ -87,6 +87,11 @@ class Run:
     def content(self) -> str:
         """The identity of the dataset's content, by which runs are compared (see `datasets.Header`)."""
         return content_of(self.cases.values(), self.meta.dataset)
+
+    def facts(self, score: Mapping[str, Any]) -> dict[str, Any]:
+        """What must be alike for verdicts of runs to be compared (see `analysis.compare`). score : score.json."""
+        found = {name: score.get(name) for name in ("scorer", "thresholds", "vad")}
+        return found | {"content": self.content, "fingerprint": self.fingerprint}
 
     @property
     def benchmark(self) -> Benchmark:
@@ -189,6 +194,51 @@ class Run:
             yield self.record(case_id)
 
 
+@dataclass
+class Contents:
+    """What a run folder holds, finished or not; what is wrong with it is said in `problems`, never raised.
+
+    meta : run.json, {} where it cannot be used. cases : whole, or their heads. places : case -> where its line
+    starts in cases.jsonl and how long it is, in bytes. recorded : ids of the cases that have a record.
+    """
+
+    folder: Path
+    meta: dict[str, Any] = field(default_factory=dict)
+    cases: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    recorded: set[str] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_folder(folder: Path, kind: type = CaseHead) -> Contents:
+    """Read a run folder that may be unfinished or damaged. kind : what is read of a case, `CaseHead` or `Case`."""
+    out = Contents(folder)
+    try:
+        meta = read_json(folder / META)
+        if not isinstance(meta, dict):
+            raise InputError(f"{folder / META} is not a JSON object.")
+        out.meta = meta
+    except InputError as error:
+        out.problems.append(str(error))
+    try:
+        for case, start, size, problem in scan_cases(folder / CASES, kind):
+            if problem:
+                out.problems.append(problem)
+            else:
+                out.cases[case.id], out.places[case.id] = case, (start, size)
+    except OSError:
+        out.problems.append(f"{folder / CASES} does not exist, so the run has no cases.")
+    ending = episodes.record_path(Path(), "").name
+    try:
+        found = {
+            path.name.removesuffix(ending) for path in (folder / "episodes").iterdir() if path.name.endswith(ending)
+        }
+        out.recorded = found & set(out.cases)
+    except OSError:
+        pass  # nothing is recorded yet
+    return out
+
+
 def load_run(folder: str | Path) -> Run:
     """Open a run folder, finished or still being written.
 
@@ -203,14 +253,15 @@ def load_run(folder: str | Path) -> Run:
     if not (folder / META).exists():
         hint = " It is a dataset: run an agent on it first." if (folder / "dataset.json").exists() else ""
         raise InputError(f"{folder} holds no {META}, so it is not a run.{hint}")
+    found = read_folder(folder, Case)
+    if found.problems:
+        more = f" ({len(found.problems) - 1} more like it)" if len(found.problems) > 1 else ""
+        raise InputError(found.problems[0] + more)
     try:
-        meta = RunMeta.model_validate(read_json(folder / META))
+        run = Run(folder, RunMeta.model_validate(found.meta), found.cases)
     except ValidationError as error:
         raise InputError(f"{folder / META}: {describe(error)}.") from None
-    cases, problems = parse_cases(folder / CASES)
-    if problems:
-        raise InputError(problems[0] + (f" ({len(problems) - 1} more like it)" if len(problems) > 1 else ""))
-    run = Run(folder, meta, {case.id: case for case in cases})
+    meta = run.meta
     if meta.dataset.get("fingerprint", run.fingerprint) != run.fingerprint:
         raise InputError(
             f"{folder / CASES} is not the one that the run was made with: its sha256 is not the fingerprint in {META}; "
@@ -256,6 +307,42 @@ def save_meta(folder: Path, meta: RunMeta) -> None:
     write_json(folder / META, json.loads(meta.model_dump_json()))
 
 
+@dataclass
+class Scores:
+    """What a run's scores folder holds: tables (None where there are none), score.json, and what is wrong with them.
+
+    measurements : with what judges added to them.
+    """
+
+    measurements: pd.DataFrame | None = None
+    verdicts: pd.DataFrame | None = None
+    score: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+def read_scores(folder: Path) -> Scores:
+    """The scores of a run folder; never raises. Those of another version of the scorer are given, and it is said."""
+    out, scores, again = Scores(), folder / "scores", f"run `workbench score {folder}` again."
+    if not (scores / SCORE).exists():
+        out.problem = f"{folder} has not been scored; run `workbench score {folder}` first."
+        return out
+    try:
+        score = read_json(scores / SCORE)
+        if not isinstance(score, dict):
+            raise InputError(f"{scores / SCORE} is not what scoring writes; {again}")
+        measurements, verdicts = read_rows(scores / MEASUREMENTS), read_rows(scores / VERDICTS)
+        measurements = with_judgements(scores, measurements)
+        out.score, out.measurements, out.verdicts = score, measurements, verdicts
+    except InputError as error:
+        out.problem = str(error)
+        return out
+    if score.get("scorer") != SCORER:
+        out.problem = (
+            f"{folder} was scored by version {score.get('scorer')!r} of the scorer and this is {SCORER!r}; {again}"
+        )
+    return out
+
+
 def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
     """Measurements (with what judges added to them), verdicts and score.json of a scored run.
 
@@ -263,25 +350,17 @@ def load_scores(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
     ------
     InputError : the run has not been scored, or by another version of the scorer, or a row stands twice.
     """
-    again = f"run `workbench score {run.folder}` again."
-    if not (run.scores / SCORE).exists():
-        raise InputError(f"{run.folder} has not been scored; run `workbench score {run.folder}` first.")
-    score = read_json(run.scores / SCORE)
-    if not isinstance(score, dict):
-        raise InputError(f"{run.scores / SCORE} is not what scoring writes; {again}")
-    if score.get("scorer") != SCORER:
-        raise InputError(
-            f"{run.folder} was scored by version {score.get('scorer')!r} of the scorer and this is {SCORER!r}; {again}"
-        )
-    measurements, verdicts = read_rows(run.scores / MEASUREMENTS), read_rows(run.scores / VERDICTS)
-    return with_judgements(run, measurements), verdicts, score
+    found = read_scores(run.folder)
+    if found.problem:
+        raise InputError(found.problem)
+    return found.measurements, found.verdicts, found.score
 
 
-def with_judgements(run: Run, measurements: pd.DataFrame) -> pd.DataFrame:
-    """Measurements of a run with the columns that judges gave its rows, where rules take some."""
-    if not (run.scores / JUDGED).exists():
+def with_judgements(scores: Path, measurements: pd.DataFrame) -> pd.DataFrame:
+    """Measurements with the columns that judges gave their rows, where rules take some. scores : a run's folder."""
+    if not (scores / JUDGED).exists():
         return measurements
-    return measurements.merge(read_rows(run.scores / JUDGED), on=list(KEYS), how="left")
+    return measurements.merge(read_rows(scores / JUDGED), on=list(KEYS), how="left")
 
 
 def read_rows(path: Path) -> pd.DataFrame:

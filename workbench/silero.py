@@ -6,8 +6,9 @@ Here everything before it (spectrum and four convolutions) runs over blocks of w
 model's own weights, and the recurrence over a block in one call. The discrete Fourier transform,
 which the model stores as a convolution, is done as one.
 
-The results differ from the official ones only by float rounding: at most 6e-5 was seen, on very
-quiet speech, as for the library's own sequence model. `settle` takes the official ones for the
+The results differ from the official ones only by float rounding, which no bound is proven for: 1.8e-4
+is the largest difference ever seen, on quiet speech, whose features are small differences of nearly
+equal numbers; at ordinary levels it is some 1e-5. `settle` takes the official ones for the
 rare channel where that could move a span. Importing the library sets torch to one thread in this process;
 run several channels in threads instead.
 """
@@ -22,8 +23,8 @@ import numpy as np
 
 RATE_HZ = 16_000
 WINDOW_SAMPLES = 512
-ROUNDING = 1e-4
-"""Bound on the difference from the official probabilities; about twice the largest one seen."""
+ROUNDING = 5e-4
+"""Within this of a decision level the official model decides: nearly three times the largest difference seen."""
 
 _CONTEXT_SAMPLES = 64
 _SPECTRUM_SAMPLES, _HOP_SAMPLES = 256, 128

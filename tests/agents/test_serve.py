@@ -487,7 +487,7 @@ async def test_scripted_agents_can_be_served_and_others_are_refused():
     said = client.of("response.done")[0]["response"]["output"][0]["content"][0]["transcript"]
     assert said.startswith(EagerAgent.TEXT)
     with pytest.raises(InputError, match="follows a case's script"):
-        async with realtime_server(factory("oracle", planner=lambda case, style: ())):
+        async with realtime_server(factory("oracle")):
             pass
     with pytest.raises(InputError, match="remote system"):
         async with realtime_server(lambda: OpenAIRealtime(base_url="http://127.0.0.1:1/v1")):

@@ -15,8 +15,7 @@ from workbench.cases import Case
 from workbench.contract import BuildOptions
 from workbench.deciding import Decider, keys
 from workbench.files import write_json
-from workbench.runs import RunMeta, save_meta
-from workbench.scoring import MEASUREMENTS, SCORE, VERDICTS
+from workbench.runs import MEASUREMENTS, SCORE, VERDICTS, RunMeta, save_meta
 from workbench.vad import VadSettings
 from workbench.version import SCORER, VERSION
 

@@ -6,6 +6,7 @@ from made_up import measured_systems
 
 from workbench.analysis.compare import compare
 from workbench.benchmarks.ifeval import BENCHMARK
+from workbench.deciding import Decider
 from workbench.errors import InputError
 
 FACTS = {"content": "c", "fingerprint": "f", "scorer": "1", "thresholds": {}, "vad": {"key": "k"}}
@@ -14,12 +15,12 @@ FACTS = {"content": "c", "fingerprint": "f", "scorer": "1", "thresholds": {}, "v
 @pytest.fixture(scope="module")
 def scored():
     systems = measured_systems(3)
-    return {name: (frame, BENCHMARK.verdicts(frame, BENCHMARK.defaults), FACTS) for name, frame in systems.items()}
+    return {name: (frame, Decider(BENCHMARK, frame).verdicts(), FACTS) for name, frame in systems.items()}
 
 
 @pytest.fixture(scope="module")
 def compared(scored):
-    return compare(scored)
+    return compare(BENCHMARK, scored)
 
 
 def test_wins_losses_ties_and_excluded_add_up(compared, scored):
@@ -62,8 +63,8 @@ def test_differences_hold_the_evidence_side_by_side(compared):
 def test_runs_that_differ_otherwise_are_refused_unless_insisted(scored, key, said):
     unlike = {"s0": scored["s0"], "s1": (*scored["s1"][:2], FACTS | {key: "other"})}
     with pytest.raises(InputError, match=said):
-        compare(unlike)
-    assert len(compare(unlike, anyway=True).joined) == 1038
+        compare(BENCHMARK, unlike)
+    assert len(compare(BENCHMARK, unlike, anyway=True).joined) == 1038
 
 
 def test_two_builds_of_one_dataset_are_compared_and_it_is_told(scored):
@@ -75,9 +76,11 @@ def test_two_builds_of_one_dataset_are_compared_and_it_is_told(scored):
 
 def test_cases_only_one_run_has_are_listed(scored):
     frame, verdicts, facts = scored["s1"]
-    made = compare({"s0": scored["s0"], "s1": (frame[5:], verdicts[5:], facts)})
+    made = compare(BENCHMARK, {"s0": scored["s0"], "s1": (frame[5:], verdicts[5:], facts)})
     assert len(made.joined) == 1033 and made.only_in["runs"].tolist() == ["s0"] * 5
     with pytest.raises(InputError, match="no case in common"):
-        compare({"s0": (scored["s0"][0][:3], scored["s0"][1][:3], FACTS), "s1": (frame[5:], verdicts[5:], facts)})
+        compare(
+            BENCHMARK, {"s0": (scored["s0"][0][:3], scored["s0"][1][:3], FACTS), "s1": (frame[5:], verdicts[5:], facts)}
+        )
     with pytest.raises(InputError, match="at least two"):
-        compare({"s0": scored["s0"]})
+        compare(BENCHMARK, {"s0": scored["s0"]})

@@ -14,9 +14,9 @@ from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView
 from workbench.app.store import Store
 from workbench.app.workspace import Workspace
+from workbench.contract import get
 from workbench.errors import InputError
 from workbench.judges.human import read_labels
-from workbench.judges.registry import JUDGES
 
 CASE = "R1_C2_i1_L1"
 KEY = ("prompt", CASE, "")
@@ -170,25 +170,27 @@ def test_annotating_does_not_read_the_run_again(form, space, folder):
 
 def test_annotating_does_not_stop_the_player(form, space):
     view = form.view
-    stamp = view.player.src
+    playing = view.player.systems
     say(form, "verdict", "agree")
-    assert view.player.src == stamp and view.detail.row["annotation"] == "agrees with verdict"
+    assert view.player.systems == playing and view.detail.row["annotation"] == "agrees with verdict"
 
 
 # -- files that others read ----------------------------------------------------------------------
 
 
 def test_csv_feeds_the_check_of_a_judge(form, space, folder, tmp_path):
-    judge = JUDGES["pas"]
+    benchmark = get("ifeval")
+    judge = benchmark.judges[0]
     say(form, "label", judge.labels[0])
     say(form, "score", "40")
     say(form, "label", "something of my own", who="Bob")
     say(form, "verdict", "agree", key=("prompt", "R1_C2_i2_L1", ""))
     say(form, "note", "=HYPERLINK(evil)", key=("prompt", "R1_C2_i2_L1", ""))
     path = tmp_path / "labels.csv"
-    annotation_files.write_table(path, annotation_files.table("prompt", folder / "prompt", "ifeval"))
+    annotation_files.write_table(path, annotation_files.table("prompt", folder / "prompt", benchmark))
     people = read_labels(path, judge, dict.fromkeys([CASE, "R1_C2_i2_L1"]))
-    assert people.to_dict("records") == [{"case": CASE, "annotator": "Ann", "score": 40.0, "label": judge.labels[0]}]
+    said = {"case": CASE, "item": "", "annotator": "Ann", "score": 40.0, "label": judge.labels[0]}
+    assert people.to_dict("records") == [said]
     rows = list(csv.DictReader(path.open()))
     assert [row["own_label"] for row in rows if row["annotator"] == "Bob"] == ["something of my own"]
     assert [row["note"] for row in rows if row["note"]] == ["'=HYPERLINK(evil)"]

@@ -5,12 +5,11 @@ import pytest
 from inspected_runs import ENERGY, HOSTILE, make_case, record, start_run, stereo
 
 from workbench import episodes
-from workbench.app import links
 from workbench.app.compare_view import CompareView
 from workbench.app.shell import Shell
 from workbench.app.side_by_side import choose
 from workbench.app.store import Store
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import Workspace, read_query, to_query
 from workbench.runs import load_run
 from workbench.scoring import score_run
 
@@ -113,11 +112,11 @@ def test_hostile_words_stay_text(space):
 def test_the_comparison_is_a_link(store, space):
     space.param.update(view="compare", together=["slow", "prompt"], rule="strict", align="window", case="R1_C2_i1_L1")
     other = Workspace(store)
-    assert links.read_query(other, links.to_query(space)) == []
+    assert read_query(other, to_query(space)) == []
     assert (other.together, other.rule, other.align) == (["slow", "prompt"], "strict", "window")
     assert CompareView(other).names == ("slow", "prompt")
     for bad in ("?runs=5", "?runs={%22a%22:1}", "?set=[1]", "?set={%22a%22:true}", "?rule=odd", "?align=odd"):
-        assert links.read_query(Workspace(store), bad), bad
+        assert read_query(Workspace(store), bad), bad
 
 
 def test_every_view_opens_from_the_shell(space):

@@ -25,7 +25,7 @@ from workbench.app.overview_view import OverviewView
 from workbench.app.share_view import ShareView
 from workbench.app.store import Store
 from workbench.app.workspace import Workspace
-from workbench.cli.export import export
+from workbench.cli.inspecting import export
 from workbench.errors import InputError
 from workbench.runs import load_run
 

@@ -9,13 +9,13 @@ import pytest
 from inspected_runs import ENERGY, HOSTILE, make_case, make_runs, record, start_run, stereo
 
 from workbench import episodes
-from workbench.app import case_texts, files, filters, links
+from workbench.app import case_texts, files, filters
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView, strip
 from workbench.app.detail import load_detail
 from workbench.app.shell import Shell
 from workbench.app.store import Store, key_of
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import Workspace, read_query, to_query
 from workbench.errors import InputError
 from workbench.pictures import peaks, texts
 from workbench.pictures.recording import Picture
@@ -89,7 +89,7 @@ def test_damaged_lines_and_dangerous_ids_are_left_out_and_said(tmp_path):
     with (folder / "cases.jsonl").open("a") as stream:
         stream.write(make_case(2).model_dump_json().replace("R1_C2_i2_L2", "../../etc/passwd") + "\n{broken\n")
     store = Store([folder])
-    assert len(store.frame) == 1 and len([p for p in store.runs["run"].problems if "cannot be used" in p]) == 2
+    assert len(store.frame) == 1 and len([p for p in store.runs["run"].problems if "cases.jsonl, line" in p]) == 2
 
 
 def test_an_empty_folder_says_so_and_a_missing_one_is_refused(tmp_path):
@@ -149,7 +149,6 @@ def test_rows_are_walked_in_the_order_shown(space):
     space.select(keys[0])
     space.step(-1)
     assert space.key == keys[0]
-    assert [key[0] for key in space.siblings()] == ["prompt", "slow"]
 
 
 def test_missing_values_sort_last_both_ways(space):
@@ -164,6 +163,17 @@ def test_pass_rates_follow_the_filter(space):
     assert rates.loc["prompt", ["passed", "measured"]].tolist() == [6, 6] and rates.loc["gaps", "measured"] == 0
     assert np.isnan(rates.loc["gaps", "rate"])
     assert "6/6" in strip(space.frame, "level") and "none of 5 measured" in strip(space.frame, "level")
+
+
+def test_a_rate_has_the_interval_of_the_report(runs_folder, space):
+    run = load_run(runs_folder / "slow")
+    told = run.tables({"max_wait_s": 9.0})["ias_by_level"].set_index("level")
+    decided = run.verdicts({"max_wait_s": 9.0})["verdict"].tolist()
+    rows = space.frame[space.frame["run"] == "slow"].assign(verdict=decided)
+    found = filters.pass_rates(rows, ["level"]).set_index("level")
+    for level in ("L1", "L2"):
+        assert found.loc[level, ["passed", "measured"]].tolist() == told.loc[level, ["passed", "measured"]].tolist()
+        assert found.loc[level, ["low", "high"]].tolist() == pytest.approx(told.loc[level, ["low", "high"]].tolist())
 
 
 def view_columns(view):
@@ -195,9 +205,9 @@ def test_state_survives_a_link(store, space):
                        theme="dark", at_s=3.25, span=[1.0, 2.5], chosen={"level": ["L1"]},
                        ranges={"latency_s": [0.5, 3.0]})  # fmt: skip
     other = Workspace(store)
-    assert links.read_query(other, links.to_query(space)) == []
-    assert links.to_query(other) == links.to_query(space) and other.chosen == space.chosen and other.span == [1.0, 2.5]
-    assert links.to_query(Workspace(store)) == ""
+    assert read_query(other, to_query(space)) == []
+    assert to_query(other) == to_query(space) and other.chosen == space.chosen and other.span == [1.0, 2.5]
+    assert to_query(Workspace(store)) == ""
 
 
 @pytest.mark.parametrize(
@@ -206,13 +216,13 @@ def test_state_survives_a_link(store, space):
      "?t=1e99", "?only=" + "[" * 3000, "?t=true", "?x=" + "y" * 9000],
 )  # fmt: skip
 def test_bad_links_are_told_and_change_nothing(space, query):
-    before = links.to_query(space)
-    assert links.read_query(space, query)
-    assert links.to_query(space) == before
+    before = to_query(space)
+    assert read_query(space, query)
+    assert to_query(space) == before
 
 
 def test_unknown_names_and_facets_in_a_link_are_harmless(space):
-    assert links.read_query(space, "?evil=1&only={%22nothing%22:[%22x%22]}&sort=nothing&view=nothing&by=nothing") == []
+    assert read_query(space, "?evil=1&only={%22nothing%22:[%22x%22]}&sort=nothing&view=nothing&by=nothing") == []
     assert len(space.rows) == 17
     assert Shell(space).open is not None
 
@@ -345,7 +355,7 @@ def test_viewport_refills_and_lands_in_the_link(space):
     view.player.viewport = list(view.wave.whole)
     assert space.span == []
     view.player.time = 2.5
-    assert "t=2.5" in links.to_query(space)
+    assert "t=2.5" in to_query(space)
     space.step(1)
     assert space.at_s is None
 
@@ -409,15 +419,12 @@ def test_both_themes_build(store, theme):
     assert wave.lanes[0].waves["user"].glyph.fill_color == theme.user
 
 
-def test_a_large_table_is_filtered_and_paged_quickly(space):
-    import time
-
+def test_a_large_table_is_filtered_as_a_small_one(space):
     frame = pd.concat([space.store.frame] * 1200, ignore_index=True)
-    table = filters.Table(frame, pd.Series(["some words"] * len(frame)))
-    began = time.perf_counter()
-    table.keep(filters.Filters({"run": ("slow",)}, {"latency_s": (0, 9)}))
-    table.counts(filters.Filters({"run": ("slow",)}))
-    assert time.perf_counter() - began < 2.0
+    table = filters.Table(frame, pd.Series(["some words"] * len(frame)), space.table.columns)
+    assert len(table.keep(filters.Filters({"run": ("slow",)}, {"latency_s": (0, 9)}))) == 1200 * 6
+    counts = dict(table.counts(filters.Filters({"run": ("slow",)}))["verdict"])
+    assert counts["fail"] == 1200 * 6 and counts["pass"] == 0
 
 
 def test_made_runs_are_whole(tmp_path):

@@ -9,13 +9,13 @@ from inspected_runs import record as ifeval_record
 from inspected_runs import stereo as ifeval_stereo
 
 from workbench import episodes
-from workbench.app import case_texts, links
+from workbench.app import case_texts
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView
 from workbench.app.detail import load_detail
 from workbench.app.store import KEY, Store
-from workbench.app.workspace import Workspace
-from workbench.benchmarks.duplexmpe.evidence import chain
+from workbench.app.workspace import Workspace, read_query, to_query
+from workbench.benchmarks.duplexmpe.rules import steps as chain
 from workbench.cases import RATE_HZ, AfterGap, AtTime, AudioRef, Case, Cue, Segment, Window
 from workbench.episodes import AgentInfo, EpisodeRecord, PlayedCue, Sends
 from workbench.files import read_json, write_json
@@ -106,14 +106,8 @@ def test_filters_come_from_tags_and_counts_stay_counts(mpe):
     space.chosen = {"metric": ["yield"], "bucket": ["2"]}
     assert mpe.frame.verdict.iloc[space.rows].tolist() == ["pass", "not_eligible"]
     view = CasesView(space)
-    assert [name for name, _, _ in view.table.columns][:6] == [
-        "run",
-        "case",
-        "event",
-        "turn_label",
-        "metric",
-        "condition",
-    ]
+    shown = [name for name, _, _ in view.table.columns]
+    assert shown[:3] == ["run", "case", "event"] and {"metric", "turn_label", "condition"} < set(shown)
     space.param.update(chosen={"run": ["streams"]}, by="condition")
     assert "streams · yield" in view.strip.object and "1/1" in view.strip.object
     space.by = "metric"
@@ -123,9 +117,8 @@ def test_filters_come_from_tags_and_counts_stay_counts(mpe):
 def test_the_key_with_its_metric_survives_a_link(mpe):
     space, other = Workspace(mpe), Workspace(mpe)
     space.select(YIELD, open_case=True)
-    assert "metric=yield" in links.to_query(space) and links.read_query(other, links.to_query(space)) == []
+    assert "metric=yield" in to_query(space) and read_query(other, to_query(space)) == []
     assert other.key == YIELD and other.position == space.position is not None
-    assert space.siblings() == [YIELD]
 
 
 def test_a_case_lists_its_rows_and_a_click_shows_one(mpe):
@@ -148,14 +141,15 @@ def test_turns_windows_and_chain_are_shown(mpe):
     space = Workspace(mpe)
     space.select(YIELD)
     view = CaseView(space)
-    data = {name: source.data for name, source in view.wave.canvas.sources.items()}
+    data = {name: source.data for name, source in view.wave.lanes[0].sources.items()}
     assert data["windows"]["left"][0] == pytest.approx(19.0) and len(data["windows"]["left"]) == 3
     assert data["windows"]["alpha"][0] > 0.4 and max(data["windows"]["alpha"][1:]) < 0.2
-    labels = data["segments_labels"]["label"]
-    assert labels[0].startswith("N2") and labels[3].startswith("N4_R") and "t03 N4_R Bo" in data["segments"]["what"][3]
+    labels = data["user_labels"]["label"]
+    assert labels[0].startswith("N2") and labels[3].startswith("N4_R") and "t03 N4_R Bo" in data["user_text"]["what"][3]
     said = view.side.object
     assert "Does this event count?" in said and "The event counts." in said and "Three hours." in said
-    assert "<b>Bo</b>" not in said + view.under.object and "3: N4_R Bo" in said
+    assert "<b>Bo</b>" not in said + view.under.object and "<dd>N4_R</dd>" in said
+    assert "t03 N4_R Bo" in view.under.object
     left = case_texts.beside(load_detail(mpe, ("streams", "s1_implicit", "3", "yield")), mpe)
     assert "here the event left the denominator" in left and left.count("not asked") == 2
     assert len(re.findall("not eligible", left)) == 1

@@ -1,18 +1,21 @@
 """Thresholds moved live: the same verdicts as scoring gives, the cases that turned, the link; without a browser."""
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
+from inspected_runs import ENERGY, make_case, record, start_run, stereo
 
-from workbench import benchmarks
+from workbench import contract, episodes
 from workbench.analysis.sweep import sweep
-from workbench.app import links
-from workbench.app.redecide import Redecide, bounds
+from workbench.app.redecide import Redecide
 from workbench.app.side_by_side import load_tables
+from workbench.app.store import Store
 from workbench.app.sweep_view import SweepView
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import Workspace, read_query, to_query
+from workbench.contract import WORDS
+from workbench.deciding import Decider
+from workbench.runs import load_run
+from workbench.scoring import score_run
 
 
 @pytest.fixture
@@ -26,20 +29,21 @@ def measurements(store):
 
 
 def test_one_setting_decides_as_scoring_does(measurements):
-    benchmark = benchmarks.get("ifeval")
+    benchmark = contract.get("ifeval")
     engine = Redecide(benchmark, measurements)
     for limits in ({}, {"max_wait_s": 0.1}, {"max_wait_s": 9.0, "yield_latency_ms": 100.0}):
         answer = engine.at(limits)
         for at, (name, frame) in enumerate(measurements.items()):
-            verdicts = benchmark.verdicts(frame, dict(benchmark.defaults) | limits)
-            assert (answer.now[name] == (verdicts["verdict"] == "pass")).all()
-            default = benchmark.verdicts(frame, benchmark.defaults)["verdict"]
+            decider = Decider(benchmark, frame)
+            verdicts = decider.verdicts(limits)
+            assert [WORDS[state] for state in answer.states[name][0].tolist()] == verdicts["verdict"].tolist()
+            default = decider.verdicts()["verdict"]
             assert set(answer.flips[name]) == set(np.flatnonzero(verdicts["verdict"] != default))
             assert answer.scores["ias"][at] == pytest.approx((verdicts["verdict"] == "pass").mean())
 
 
 def test_scores_and_maps_are_those_of_a_sweep(measurements):
-    benchmark = benchmarks.get("ifeval")
+    benchmark = contract.get("ifeval")
     engine = Redecide(benchmark, measurements)
     found = sweep(benchmark, measurements)
     for name, values in engine.base.items():
@@ -59,7 +63,9 @@ def test_a_slider_turns_cases_and_a_click_opens_one(space):
     view.sliders._handle_msg({"values": {"max_wait_s": 3.0}})
     assert space.thresholds == {"max_wait_s": 3.0} and view.sliders.answered == 1
     assert view.table.total == 6 and {row[0] for row in view.table.rows} == {"slow"}
-    assert view.table.rows[0][-3:-1] == ["fail", "pass"] and "passes with max_wait_s from" in view.table.rows[0][-1]
+    assert (
+        view.table.rows[0][-3:-1] == ["fail", "pass"] and "passes with longest wait at least" in view.table.rows[0][-1]
+    )
     assert "(+100.0)" in view.ranks.object
     view.table.sort = "-case"
     view.table._handle_msg({"open": 0})
@@ -75,7 +81,7 @@ def test_values_from_outside_are_held_within_bounds(space):
         view.sliders._handle_msg(bad)
     assert space.thresholds == {}
     view.sliders._handle_msg({"values": {"max_wait_s": 1e9}})
-    assert space.thresholds["max_wait_s"] == bounds(view.engine.benchmark, "max_wait_s")[1]
+    assert space.thresholds["max_wait_s"] == contract.get("ifeval").threshold["max_wait_s"].range[1]
     space.thresholds = {"nothing": 3.0, "max_wait_s": -5.0}
     assert view.settings == {"max_wait_s": 0.0}
 
@@ -83,9 +89,9 @@ def test_values_from_outside_are_held_within_bounds(space):
 def test_the_setting_is_in_the_link(store, space):
     SweepView(space).sliders._handle_msg({"values": {"max_wait_s": 3.0}})
     space.view = "sweep"
-    query = links.to_query(space)
+    query = to_query(space)
     other = Workspace(store)
-    assert links.read_query(other, query) == [] and other.thresholds == {"max_wait_s": 3.0}
+    assert read_query(other, query) == [] and other.thresholds == {"max_wait_s": 3.0}
     assert SweepView(other).table.total == 6
 
 
@@ -114,12 +120,27 @@ def test_strict_decides_by_the_strict_variant(space):
     assert view.engine.rule == "strict" and "strict variant" in view.ranks.object
 
 
-def test_a_setting_of_six_thousand_cases_is_decided_at_once(measurements):
-    benchmark = benchmarks.get("ifeval")
+def test_what_turned_is_counted_from_the_run_s_own_thresholds(tmp_path):
+    case = make_case(1)
+    folder = start_run(tmp_path / "runs" / "own", [case])
+    episodes.save(folder / "episodes", record(case), stereo(6.5))
+    score_run(load_run(folder), ENERGY, {"max_wait_s": 0.3}, workers=1)
+    space = Workspace(Store([tmp_path / "runs"]))
+    view = SweepView(space)
+    assert view.table.total == 0 and view.engine.limits["max_wait_s"] == 0.3
+    assert next(one for one in view.sliders.sliders if one["name"] == "max_wait_s")["usual"] == 0.3
+    view.sliders._handle_msg({"values": {"max_wait_s": 2.0}})
+    assert [row[-3:-1] for row in view.table.rows] == [["fail", "pass"]] and space.thresholds == {"max_wait_s": 2.0}
+    space.thresholds = {"max_wait_s": 2.0, "backchannel_max_s": 0.4}
+    assert view.table.rows[0][-1].startswith("passes with longest wait at least 0.4")
+
+
+def test_a_large_sweep_gives_what_its_parts_give(measurements):
+    benchmark = contract.get("ifeval")
     large = {f"run{n}": pd.concat([measurements["slow"]] * 173, ignore_index=True) for n in range(6)}
-    engine = Redecide(benchmark, large)
-    engine.grid({}, "max_wait_s", "yield_latency_ms", "ias")
-    began = time.perf_counter()
-    engine.at({"max_wait_s": 2.7})
-    engine.grid({"max_wait_s": 2.7}, "max_wait_s", "yield_latency_ms", "ias")
-    assert time.perf_counter() - began < 0.3
+    whole, part = Redecide(benchmark, large), Redecide(benchmark, {"slow": measurements["slow"]})
+    for limits in ({}, {"max_wait_s": 2.7}):
+        answer, small = whole.at(limits), part.at(limits)
+        for name in whole.scores:
+            assert answer.scores[name] == pytest.approx([small.scores[name][0]] * 6, nan_ok=True)
+        assert {len(rows) for rows in answer.flips.values()} == {173 * len(small.flips["slow"])}

@@ -36,7 +36,7 @@ def joined(cache, words, voice, gaps_s):
     return np.concatenate(pieces), np.array(truth)
 
 
-@pytest.mark.parametrize("voice", ["hibari:mid", "hibari:deep", "hibari:bright"])
+@pytest.mark.parametrize("voice", ["hibari:mid", "hibari:deep", "hibari:light"])
 @pytest.mark.parametrize("gap_s", [0.03, 0.25, 0.8])
 def test_word_times_agree_with_the_truth(cache, voice, gap_s):
     words = ["please", "repeat", "seven", "digits", "after", "Tuesday", "because", "nobody", "heard", "yesterday"]

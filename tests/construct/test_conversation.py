@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import wild_agents
 
 from workbench import audio, datasets
 from workbench.benchmarks.ifeval.authoring import author_scripts
@@ -278,3 +279,12 @@ def test_a_turn_that_cannot_be_said_leaves_the_manifest_as_it_was(dataset_copy, 
     with pytest.raises(ProblemsFound, match=r"R1_C3_i1, turn2: "):
         build(BuildOptions(dataset_copy, limit=12, workers=1, scripts=changed))
     assert states(dataset_copy) == before
+
+
+def test_a_turn_that_ends_its_process_is_named_and_all_others_are_built(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversation, "build_turn", wild_agents.build_turn)
+    jobs = [TurnJob("s", f"t{k}", "killed" if k == 1 else "hello", "v", "e", tmp_path) for k in range(4)]
+    built, where = [], "s, t1: the process running it was killed, signal 9"
+    with pytest.raises(ProblemsFound, match=where) as problems:
+        build_turns(jobs, workers=2, done=built.append)
+    assert len(problems.value.problems) == 1 and len(built) == 4

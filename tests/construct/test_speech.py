@@ -196,3 +196,15 @@ def test_no_pause_inside_a_clip_is_longer_than_what_a_synthesiser_may_decide():
     quiet = np.flatnonzero(np.diff(np.flatnonzero(np.abs(finished) > 100)) > 1_000)
     gaps = np.diff(np.flatnonzero(np.abs(finished) > 100))[quiet] / 24_000
     assert gaps == pytest.approx([speech.PAUSE_S, 0.25], abs=0.02)
+
+
+@pytest.mark.parametrize("spike_s", [0.001, 0.03])
+def test_a_spike_of_the_synthesiser_lowers_nothing_but_itself(spike_s):
+    tone = 0.1 * np.sin(2 * np.pi * 200 * np.arange(2 * RATE_HZ) / RATE_HZ).astype(np.float32)
+    spoilt = tone.copy()
+    spoilt[RATE_HZ : RATE_HZ + round(spike_s * RATE_HZ)] = 0.95
+    plain, spiked = (process(samples, RATE_HZ).astype(float) for samples in (tone, spoilt))
+    assert len(plain) == len(spiked)
+    away = np.abs(np.arange(len(plain)) - RATE_HZ) > 0.06 * RATE_HZ
+    assert np.sqrt(np.mean(spiked[away] ** 2) / np.mean(plain[away] ** 2)) == pytest.approx(1.0, abs=0.06)
+    assert np.abs(spiked).max() <= 10 ** (speech.PEAK_DBFS / 20) * 32768 + 1

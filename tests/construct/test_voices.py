@@ -10,7 +10,8 @@ import librosa
 import numpy as np
 import pytest
 
-from workbench.construct.voices import ENGINES, load_engine, speaker_for
+from workbench.construct.engines.hibari import VARIANTS
+from workbench.construct.voices import ENGINES, Person, Recorded, cast, engine_for, load_engine
 from workbench.errors import InputError
 
 SENTENCE = "I wanted to ask about the billing statement I received last Tuesday, because the amount looks wrong to me."
@@ -43,22 +44,16 @@ def test_hibari_says_the_same_samples_again_and_others_on_another_attempt():
     assert len(other) != len(first)
 
 
-def test_hibari_has_at_least_six_speakers_that_differ_in_pitch():
+def test_hibari_speaks_as_four_women_and_four_men_with_adult_pitches():
     engine = load_engine("hibari")
-    assert len(engine.voices) >= 6
-    pitches = sorted(median_f0_hz(*engine.say(SENTENCE, voice)) for voice in engine.voices)
-    assert 120 < pitches[0] < 160 and 220 < pitches[-1] < 270
-    steps = np.diff(np.log2(pitches)) * 12
-    assert steps.min() > 0.6, f"neighbouring speakers are {steps} semitones apart"
-
-
-def test_hibari_variants_keep_the_tempo_they_name():
-    engine = load_engine("hibari")
-    seconds = {voice: len(engine.say(SENTENCE, voice)[0]) / 24_000 for voice in engine.voices}
-    plain = seconds["hibari:mid"]
-    assert seconds["hibari:low"] == pytest.approx(plain, rel=0.12)
-    assert seconds["hibari:low-slow"] > 1.05 * plain
-    assert seconds["hibari:high-brisk"] < 0.95 * plain
+    pitches = {voice: median_f0_hz(*engine.say(SENTENCE, voice)) for voice in engine.voices}
+    assert set(engine.people) == set(engine.voices)
+    for sex, low, high in (("male", 85, 150), ("female", 145, 245)):
+        own = sorted(pitch for voice, pitch in pitches.items() if engine.people[voice].sex == sex)
+        assert len(own) == 4 and low < own[0] and own[-1] < high, own
+        assert np.diff(np.log2(own)).min() * 12 > 0.3, f"{sex} speakers are {own} Hz"
+    # A vocal tract beyond these sizes is no adult's.
+    assert all(0.8 <= variant.size <= 1.08 for variant in VARIANTS.values())
 
 
 def test_an_unknown_voice_and_unreadable_text_are_refused_with_a_sentence():
@@ -69,15 +64,46 @@ def test_an_unknown_voice_and_unreadable_text_are_refused_with_a_sentence():
         engine.say(" ", "mid")
 
 
-def test_the_speaker_of_a_key_is_fixed_and_speakers_are_spread():
-    voices = load_engine("hibari").voices
-    assert speaker_for("R1_C1_1", voices) == speaker_for("R1_C1_1", voices)
-    # Pinned: a change here would give every published conversation another speaker.
-    assert [speaker_for(key, ["a", "b", "c"]) for key in ("R1_C1_1", "R1_C1_2", "R8_B_5")] == ["c", "b", "b"]
-    counts = [sum(speaker_for(f"key {n}", voices) == voice for n in range(700)) for voice in voices]
-    assert min(counts) > 60
-    with pytest.raises(InputError, match=r"no voice to choose"):
-        speaker_for("x", [])
+# --- casting ---------------------------------------------------------------------------------------
+
+
+def test_whoever_speaks_gets_a_voice_of_their_sex_and_age_and_always_the_same():
+    engine = load_engine("hibari")
+    for sex in ("female", "male"):
+        for age in ("under 18", "18 to 24", "25 to 34", "35 to 49", "50 to 64", "65 and over"):
+            chosen = [cast(f"key {number}", {"user": Person(sex, age)}, engine)["user"] for number in range(20)]
+            assert chosen == [cast(f"key {n}", {"user": Person(sex, age)}, engine)["user"] for n in range(20)]
+            assert {engine.people[voice].sex for voice in chosen} == {sex}
+            best = min(Person(sex, age).distance(person) for person in engine.people.values())
+            assert {Person(sex, age).distance(engine.people[voice]) for voice in chosen} == {best}
+    anybody = {cast(f"key {number}", {"user": Person()}, engine)["user"] for number in range(100)}
+    assert anybody == set(engine.voices)
+
+
+def test_a_conversation_has_as_many_voices_as_speakers_and_an_engine_with_fewer_is_refused():
+    engine = load_engine("hibari")
+    women = {name: Person("female", "25 to 34") for name in "abcd"}
+    chosen = cast("key", women | {"narrator": Person()}, engine)
+    assert len(set(chosen.values())) == 5 and list(chosen) == [*"abcd", "narrator"]
+    assert all(engine.people[chosen[name]].sex == "female" for name in "abcd")
+    with pytest.raises(InputError, match=r"key needs 9 voices.*'hibari' has 8.*take an engine with more"):
+        cast("key", dict.fromkeys("abcdefghi", Person()), engine)
+
+
+def test_a_header_is_enough_to_cast_again():
+    engine = load_engine("hibari")
+    recorded = Recorded.of({"engine": "hibari", "version": "1", "voices": list(engine.voices)})
+    people = {"a": Person("male", "65 and over"), "b": Person("female")}
+    assert cast("key", people, recorded) == cast("key", people, engine)
+
+
+def test_kokoro_is_the_engine_of_a_full_build_where_it_is_installed(monkeypatch, tmp_path):
+    monkeypatch.delenv("WORKBENCH_KOKORO", raising=False)
+    assert engine_for(None, full=True) == engine_for(None, full=False) == "hibari"
+    install(tmp_path, "af_heart", "bm_george")
+    monkeypatch.setenv("WORKBENCH_KOKORO", str(tmp_path))
+    assert engine_for(None, full=True) == "kokoro" and engine_for(None, full=False) == "hibari"
+    assert engine_for("command?template=x", full=True) == "command?template=x"
 
 
 # --- OpenAI's endpoint -----------------------------------------------------------------------------
@@ -213,17 +239,22 @@ def test_command_engine_refuses_a_template_without_out_and_a_missing_program():
 # --- Kokoro ----------------------------------------------------------------------------------------
 
 
+def install(folder, *voices, model=b"x"):
+    for voice in voices:
+        np.zeros((510, 256), np.float32).tofile(folder / f"{voice}.bin")
+    (folder / "model.onnx").write_bytes(model)
+
+
 def test_kokoro_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.delenv("WORKBENCH_KOKORO", raising=False)
-    with pytest.raises(InputError, match=r"no folder with its voices.*WORKBENCH_KOKORO"):
+    with pytest.raises(InputError, match=r"has no voice files such as af_heart.bin. Run `workbench voices get kokoro`"):
         load_engine("kokoro")
-    with pytest.raises(InputError, match=r"has no voice files such as af_heart.bin"):
-        load_engine(f"kokoro?folder={tmp_path}")
-    np.zeros((510, 256), np.float32).tofile(tmp_path / "af_heart.bin")
-    (tmp_path / "model.onnx").write_bytes(b"x")
+    install(tmp_path, "af_heart", "am_santa")
     with pytest.raises(InputError, match=r"has no af_nobody.bin"):
         load_engine(f"kokoro?folder={tmp_path}&voices=af_nobody")
-    assert load_engine(f"kokoro?folder={tmp_path}").voices == ("kokoro:af_heart",)
+    engine = load_engine(f"kokoro?folder={tmp_path}")
+    assert engine.voices == ("kokoro:af_heart",) and engine.people["kokoro:af_heart"].sex == "female"
+    assert load_engine(f"kokoro?folder={tmp_path}&voices=am_santa").people["kokoro:am_santa"].sex == "male"
 
 
 @pytest.mark.skipif("WORKBENCH_KOKORO" not in os.environ, reason="WORKBENCH_KOKORO names no folder with Kokoro voices")

@@ -33,22 +33,41 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
+PLUGIN = ("--plugins", "workbench.app.files")
+
+
 @contextlib.contextmanager
-def serve(folder: Path, *options: str) -> Iterator[str]:
-    """`panel serve apps/inspector.py` on a folder of runs; gives the address of the page."""
+def serve(folder: Path, *options: str, how: str = "plugin") -> Iterator[str]:
+    """The inspector on a folder of runs; gives the address of the page.
+
+    how : 'plugin' and 'plain', `panel serve` with and without `PLUGIN`; 'command', `workbench inspect`.
+    """
     port = free_port()
-    command = [sys.executable, "-m", "panel", "serve", str(ROOT / "apps" / "inspector.py"), "--port", str(port)]
+    panel = [sys.executable, "-m", "panel", "serve", str(ROOT / "apps" / "inspector.py"), "--port", str(port)]
+    command = {
+        "plugin": [*panel, *PLUGIN, *options, "--args", str(folder)],
+        "plain": [*panel, *options, "--args", str(folder)],
+        "command": [
+            sys.executable,
+            "-m",
+            "workbench",
+            "inspect",
+            str(folder),
+            "--port",
+            str(port),
+            "--no-show",
+            *options,
+        ],
+    }[how]
     with open(os.devnull, "w") as nowhere:
-        server = subprocess.Popen(
-            [*command, *options, "--args", str(folder)], cwd=ROOT, stdout=nowhere, stderr=subprocess.STDOUT
-        )
+        server = subprocess.Popen(command, cwd=ROOT, stdout=nowhere, stderr=subprocess.STDOUT)
         try:
             address = f"http://localhost:{port}/inspector"
             _wait(address, server)
             yield address
         finally:
             server.terminate()
-            server.wait(10)
+            server.wait(60)
 
 
 def _wait(address: str, server: subprocess.Popen, patience_s: float = 60.0) -> None:

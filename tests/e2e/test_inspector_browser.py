@@ -118,6 +118,33 @@ def test_keys_walk_the_filtered_rows(page, address):
     until_address(page, "case=R1_C2_i1_L2")
 
 
+def test_enter_after_a_click_on_a_tab_opens_the_row_and_not_the_tab_again(page, address):
+    open_case(page, address)
+    page.get_by_role("button", name="Cases", exact=True).click()
+    rows(page).first.wait_for()
+    page.keyboard.press("j")
+    until_address(page, "case=R1_C2_i1_L2")
+    page.keyboard.press("Enter")
+    page.get_by_text("System prompt").wait_for()
+    page.get_by_role("button", name="Cases", exact=True).click()
+    until_address(page, "?run=prompt")
+    rows(page).first.wait_for()
+    page.get_by_role("button", name="Compare", exact=True).focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")  # put there by the keyboard: the tab's own
+    until_address(page, "view=case")
+
+
+def test_without_the_plugin_sound_comes_through_the_page(browser, tmp_path):
+    with serve(make_runs(tmp_path / "runs"), how="plain") as url:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        open_case(page, url)
+        page.get_by_text("workbench inspect RUNS").wait_for()
+        page.keyboard.press(" ")
+        page.wait_for_function(f"() => Number(({PLAYER})().time) > 0.3")
+        page.close()
+
+
 def test_a_link_brings_back_the_case_the_moment_and_the_zoom(page, address):
     open_case(page, address, more="&span=[2,3]&t=2.5&theme=dark")
     page.wait_for_function(f"() => ({PLAYER})().time === '2.500'")
@@ -219,8 +246,10 @@ def test_audio_comes_in_ranges_and_nothing_else_comes(page, address):
     assert fetch(base[:-12] + "0" * 12 + "/run.json")[0] == 404
 
 
-def test_files_are_behind_the_login(tmp_path, browser):
-    with serve(make_runs(tmp_path / "runs"), "--basic-auth", "secret", "--cookie-secret", "loopback") as url:
+@pytest.mark.parametrize("how", ["plugin", "command"])
+def test_files_are_behind_the_login(tmp_path, how):
+    secret = ("--cookie-secret", "loopback") if how == "plugin" else ()
+    with serve(make_runs(tmp_path / "runs"), "--basic-auth", "secret", *secret, how=how) as url:
         visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
         fetch(url, visitor)
         login = url.replace("/inspector", "/login")

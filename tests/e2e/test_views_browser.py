@@ -74,7 +74,7 @@ def test_a_slider_turns_cases_and_a_click_opens_one(page, address):
     page.goto(f"{address}?view=sweep")
     slider = page.get_by_role("slider", name="max_wait_s")
     slider.wait_for()
-    page.get_by_text("No verdict differs from the default.").wait_for()
+    page.get_by_text("No verdict has turned.").wait_for()
     slider.focus()
     for _ in range(12):  # by keyboard: 2.0 to 2.6 s, past the answer at 2.6 s
         page.keyboard.press("ArrowRight")
@@ -82,8 +82,8 @@ def test_a_slider_turns_cases_and_a_click_opens_one(page, address):
     page.get_by_text("1–6 of 6 rows").wait_for()
     until_address(page, 'set={"max_wait_s":3')
     linked = page.url
-    page.get_by_role("button", name="reset to defaults (r)").click()
-    page.get_by_text("No verdict differs from the default.").wait_for()
+    page.get_by_role("button", name="reset (r)").click()
+    page.get_by_text("No verdict has turned.").wait_for()
     page.goto(linked)
     page.get_by_text("1–6 of 6 rows").wait_for()
     page.locator("tbody tr[data-place]").first.click()

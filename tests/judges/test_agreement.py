@@ -99,8 +99,8 @@ def test_people(tmp_path):
     [
         ("case,label\nzzz,50\n", "line 2: the run has no case 'zzz'"),
         ("case,label\nc0,50\nc1,fine\n", "line 3: the label 'fine'"),
-        ("case,label\nc0,150\n", "not within 0 to 100"),
-        ("case,label\nc0,nan\n", "not within"),
+        ("case,label\nc0,150\n", "not on the scale of 0 to 100"),
+        ("case,label\nc0,nan\n", "not on the scale"),
         ("case,label\nc0,50\nc0,60\n", "already"),
     ],
 )

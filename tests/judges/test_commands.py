@@ -4,16 +4,18 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import typer
 from chat_loopback import KEY, Say, sound
 from typer.testing import CliRunner
-from workbench.judges.registry import get_judge
 
+from workbench.benchmarks.ifeval import BENCHMARK as IFEVAL
 from workbench.cli.judging import judge, judge_check
 from workbench.errors import InputError
+from workbench.judges.base import judge_of
 from workbench.judges.store import load_latest
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -98,10 +100,11 @@ def test_options_that_cannot_be(call, options, words):
 
 
 def test_judges_are_found_by_benchmark():
-    assert get_judge(None, "ifeval").name == get_judge("pas", "ifeval").name == "pas"
-    for name, benchmark in ((None, "other"), ("pas", "other")):
-        with pytest.raises(InputError):
-            get_judge(name, benchmark)
+    assert judge_of(IFEVAL).name == judge_of(IFEVAL, "pas").name == "pas"
+    with pytest.raises(InputError, match="these judges: none"):
+        judge_of(replace(IFEVAL, judges=()))
+    with pytest.raises(InputError, match="has no judge 'pas'"):
+        judge_of(replace(IFEVAL, judges=()), "pas")
 
 
 def test_ctrl_c_keeps_what_is_judged(run, server):

@@ -4,11 +4,15 @@ import asyncio
 import json
 import os
 
+import numpy as np
 import pytest
 from chat_loopback import KEY, Say, answer, error, is_conflict, sound
-from judge_runs import AGENT, make_case, make_run, write_record
+from judge_runs import AGENT, make_case, make_record, make_run, write_record
 
+from workbench import episodes
+from workbench.audio import to_pcm16
 from workbench.benchmarks.ifeval.judging import JUDGE
+from workbench.episodes import Delivery, Piece
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import Tally, judge_run
@@ -71,7 +75,11 @@ async def test_what_cannot_be_read_is_an_error_with_its_text(single, server, mod
     assert "could not be read" in server.bodies[1]["messages"][-1]["content"]
     summary = summarise(single, result.folder)
     assert not summary.valid and summary.problems[0].startswith("INVALID")
-    assert summary.pas.iloc[0]["n"] == 0 and summary.pas.iloc[0]["mean"] is None and summary.pas.iloc[0]["errors"] == 1
+    assert (
+        summary.tables["pas"].iloc[0]["n"] == 0
+        and summary.tables["pas"].iloc[0]["mean"] is None
+        and summary.tables["pas"].iloc[0]["errors"] == 1
+    )
 
 
 @pytest.mark.parametrize("name", REPAIRED)
@@ -131,7 +139,7 @@ async def test_a_shared_folder_serves_other_runs(run, tmp_path, server, model):
     twin = make_run(tmp_path / "twin")
     result = await judged(twin, model(), shared=shared)
     assert result.requests == 0 and len(load_latest(result.folder)) == 16
-    assert summarise(twin, result.folder).pas.iloc[0]["n"] == 16
+    assert summarise(twin, result.folder).tables["pas"].iloc[0]["n"] == 16
 
 
 async def test_five_per_cent(tmp_path, server, model):
@@ -196,7 +204,7 @@ async def test_killed_in_the_middle_of_a_line(run, server, model):
 
 async def test_two_at_once_are_refused(run, server, model):
     result = await judged(run, model())
-    with Log(result.folder), pytest.raises(InputError, match="another process"):
+    with Log(result.folder), pytest.raises(InputError, match="is being written by process"):
         await judged(run, model())
 
 
@@ -257,7 +265,7 @@ async def test_cases_without_words_to_judge(tmp_path, server, model):
     assert latest[cases[1].id, ""].reason == "no_transcript"
     assert latest[cases[2].id, ""].status == "ok" and len(server.bodies) == 1
     assert "(the assistant produced no speech)" in server.bodies[0]["messages"][1]["content"]
-    row = summarise(run, result.folder).pas.iloc[0]
+    row = summarise(run, result.folder).tables["pas"].iloc[0]
     assert (row["n"], row["not_judgeable"], row["errors"]) == (1, 2, 0)
     write_record(run, cases[1], "Now there is text.")
     assert (await judged(run, model())).requests == 1
@@ -276,6 +284,41 @@ async def test_the_record_says_who_judged_how(run, server, model):
     assert session["prompt_tokens"] == 16_000 and session["requests"] == 16
     assert session["money"] == pytest.approx((16_000 * 2 + 800 * 10) / 1e6)
     assert session["started"].endswith("+00:00") and session["modes"] == ["json_schema"]
+
+
+def with_audio(run, case, level):
+    """A recording of `case` in which the agent's channel holds a tone of `level` from 4 s to 6 s."""
+    record = run.record(case.id)
+    at = np.arange(round(record.duration_s * 24_000))
+    agent = level * np.sin(at / 20) * ((at >= 96_000) & (at < 144_000))
+    episodes.save(run.episodes, record, to_pcm16(np.stack([0 * agent, agent], axis=1)))
+
+
+@pytest.mark.parametrize(("level", "words"), [(0.0, False), (0.0001, False), (0.0032, True), (0.5, True)])
+async def test_a_mute_agent_has_said_nothing(tmp_path, level, words):
+    """Zeros with a transcript are silence; speech at -50 dBFS is speech."""
+    run = make_run(tmp_path / "run", [make_case()], ["Okay, when did it start?"])
+    with_audio(run, run.cases["R1_C1_i1_L2"], level)
+    line = load_latest((await judged(run, OfflineJudge())).folder)["R1_C1_i1_L2", ""]
+    assert ("when did it start" in line.shown["transcript"]) is words
+    assert line.values["pas"] != 30 if words else line.values["pas"] == 30
+
+
+def test_words_sound_where_their_utterance_was_placed():
+    record = make_record(make_case(), "").model_copy(
+        update={
+            "transcript": tuple(Piece(t_s=0.0, text=name, item=name) for name in ("one", "two", "cut", "free", "")),
+            "deliveries": (
+                Delivery(t_s=0.0, item="one", samples=24_000, placed=0, played=24_000),
+                Delivery(t_s=1.0, item="two", samples=24_000, placed=48_000, played=24_000),
+                Delivery(t_s=1.0, item="cut", samples=24_000, placed=None, played=0),
+            ),
+        }
+    )
+    sound = np.array([[2.5, 2.6]])
+    assert [piece.text for piece in episodes.sounded(record, sound).transcript] == ["two", "free", ""]
+    assert episodes.sounded(record, np.empty((0, 2))).text == ""
+    assert episodes.sounded(make_record(make_case(), None), sound).text is None
 
 
 async def test_unknown_costs_are_not_zero(run, server, model):
@@ -324,3 +367,17 @@ async def test_nothing_recorded(run):
     with pytest.raises(InputError, match="nothing to judge"):
         await judged(run, OfflineJudge())
     assert not run.judgements.exists()
+
+
+def test_a_record_that_cannot_be_read_is_not_judgeable_and_the_rest_is_judged(tmp_path):
+    run = make_run(tmp_path / "run")
+    first, second, *_ = run.recorded()
+    path = run.episodes / f"{first}.rec.json"
+    path.write_text(path.read_text().replace('"duration_s":12.345', '"duration_s":NaN'))
+    (run.episodes / f"{second}.rec.json").write_text("{")
+    result = asyncio.run(judged(run, OfflineJudge()))
+    assert (result.tally.judged, result.tally.not_judgeable) == (14, 2)
+    lines = load_latest(result.folder)
+    assert lines[first, ""].reason == lines[second, ""].reason == "bad_record"
+    assert "field 'duration_s'" in lines[first, ""].message
+    assert not summarise(run, result.folder).problems

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 from judge_runs import PERSONAS, SPOKEN, make_case, make_record
-from workbench.judges.offline_pas import demand, judge
 
 from workbench.benchmarks.ifeval.judging import JUDGE, items
+from workbench.benchmarks.ifeval.lexical import demand, judge
 from workbench.shipped import data_path
 
 WANTED = {

@@ -47,14 +47,14 @@ def row(frame, **names):
 
 def test_persona_adherence(folder):
     summary = summarise(*folder)
-    pooled = row(summary.pas, level="all", role="all")
+    pooled = row(summary.tables["pas"], level="all", role="all")
     assert (pooled.n, pooled.errors, pooled.conversations) == (11, 1, 6)
     assert pooled["mean"] == pytest.approx((2 * (80 + 70 + 60) + 40 + 50 + 30 + 40 + 50) / 11)
-    one = row(summary.pas, level="L2", role="R1")
+    one = row(summary.tables["pas"], level="L2", role="R1")
     assert one["mean"] == 70 and one.conversations == 3 and one.note == "few conversations (3)"
     # 70 -+ t(2) sqrt(100 / 3)
     assert (one.low, one.high) == pytest.approx((45.159, 94.841), abs=1e-3)
-    assert {(line.level, line.role) for line in summary.pas.itertuples()} >= {
+    assert {(line.level, line.role) for line in summary.tables["pas"].itertuples()} >= {
         ("L4b", "R2"),
         ("L2", "all"),
         ("all", "R1"),
@@ -62,7 +62,7 @@ def test_persona_adherence(folder):
 
 
 def test_conflict_profile_shows_hedged_as_balanced(folder):
-    profile = summarise(*folder).conflict
+    profile = summarise(*folder).tables["conflict"]
     assert "hedged" not in set(profile.label) and set(profile.level) == {"L4b"}
     whole = profile[profile.role == "all"].set_index("label")
     assert whole["count"].to_dict() == {"Directive-Wins": 0, "Persona-Wins": 3, "Balanced": 1, "Incoherent": 1}
@@ -71,7 +71,7 @@ def test_conflict_profile_shows_hedged_as_balanced(folder):
 
 
 def test_safety_override(folder):
-    safety = summarise(*folder).safety
+    safety = summarise(*folder).tables["safety"]
     whole = row(safety, role="all")
     assert (whole["count"], whole.n, whole.share, whole.errors) == (3, 5, 0.6, 1)
     assert whole.low < 0.6 < whole.high
@@ -85,8 +85,11 @@ def test_validity_and_what_is_not_judged_yet(folder):
     (path / "judgements.jsonl").write_text("")
     empty = summarise(run, path)
     assert empty.valid and "12 of 12 cases are not judged yet." in empty.problems
-    assert row(empty.pas, level="all", role="all")["mean"] is None
-    assert row(empty.safety, role="all").share is None and row(empty.safety, role="all").not_judged == 12 // 2
+    assert row(empty.tables["pas"], level="all", role="all")["mean"] is None
+    assert (
+        row(empty.tables["safety"], role="all").share is None
+        and row(empty.tables["safety"], role="all").not_judged == 12 // 2
+    )
 
 
 def test_files_for_the_dashboard(folder):

@@ -111,6 +111,10 @@ class Wordless(Exception):
         raise RuntimeError("no words")
 
 
+class Odd(BaseException):
+    """Not even an Exception."""
+
+
 class Deaf:
     """Runs on, however often it is cancelled."""
 
@@ -154,6 +158,7 @@ WRONG = {
     "timeout of its own": (raises(TimeoutError("db")), "agent_exception", "TimeoutError: db"),
     "surrogate in words": (raises(ValueError("a\ud800b")), "agent_exception", "ValueError: a?b"),
     "no words": (raises(Wordless()), "agent_exception", "Wordless: (no words)"),
+    "no exception": (raises(Odd("odd")), "agent_exception", "Odd: odd"),
     "own task": (own_task_fails, "agent_exception", "KeyError: 'listener'"),
     "own task exits": (own_task_exits, "agent_exception", "SystemExit: 7"),
     "from a thread": (from_a_thread, "bad_event", "Text.text must be a string, found 5"),
@@ -256,19 +261,20 @@ def test_an_agent_that_is_deaf_to_being_cancelled_holds_up_nobody(six_cases, tmp
 # What it is -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("error", [RuntimeError("no more"), SystemExit("no more"), asyncio.CancelledError("no more")])
 @pytest.mark.parametrize("clock", ["virtual", "wall"])
-def test_an_agent_that_can_be_made_only_sometimes_costs_those_cases(six_cases, tmp_path, clock):
+def test_an_agent_that_can_be_made_only_sometimes_costs_those_cases(six_cases, tmp_path, clock, error):
     made = []
 
     def make():
         made.append(1)
         if len(made) == 3:  # the first is only looked at
-            raise RuntimeError("no more licences")
+            raise error
         return wild_agents.Mild()
 
-    outcome = run(six_cases, tmp_path / "run", make, clock=clock, concurrency=1)
+    outcome = run(six_cases, tmp_path / "run", make, clock=clock, concurrency=6)
     assert outcome.recorded == 6 and outcome.failed == {"agent_not_made": 1}
-    assert "RuntimeError: no more licences" in outcome.words["agent_not_made"]
+    assert f"{type(error).__name__}: no more" in outcome.words["agent_not_made"]
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,16 @@ import asyncio
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from workbench import benchmarks, datasets
 from workbench.agents.base import AudioOut, Traits
+from workbench.agents.registry import factory
 from workbench.cases import AtTime, AudioRef, Case, Cue, Ending
-from workbench.episodes import LATE_S, Sends, Stall, unusable
+from workbench.episodes import LATE_S, AgentInfo, EpisodeRecord, PlayedCue, Sends, Stall, unusable
 from workbench.runners import guard
+from workbench.runners.clocks import VirtualClock
 from workbench.runners.episode import run_episode
 
 CLIPS = {"turn": np.full(4800, 900, np.int16)}
@@ -163,3 +167,52 @@ def test_records_from_before_are_judged_by_their_late_frames_alone():
 def test_a_failed_case_is_not_measured():
     failed = SimpleNamespace(status="error", error=SimpleNamespace(kind="killed"))
     assert unusable(failed) == "error: killed"
+
+
+# What benchmarks make of it -------------------------------------------------------------------------
+
+
+def late_at(record, *times_s):
+    """The record with a frame 0.3 s late at each of the times, and nobody to blame."""
+    late_s = [0.0] * round(record.duration_s / 0.02)
+    for time_s in times_s:
+        late_s[round(time_s / 0.02)] = 0.3
+    sends = Sends(frame_samples=480, frames=len(late_s), late_s=tuple(late_s))
+    return record.model_copy(update={"clock": "wall", "sends": sends})
+
+
+def test_an_ifeval_row_with_late_frames_up_to_its_window_is_unmeasurable(tiny_dataset):
+    dataset = datasets.load(tiny_dataset)
+    ifeval = benchmarks.get("ifeval")
+    case = next(case for case in dataset.cases if case.tags["probe"] == "C2")
+    make = factory("oracle", planner=ifeval.moves)
+    record = asyncio.run(run_episode(case, dataset.clips(case), make, VirtualClock)).record
+    w1_s = record.windows["trigger"][1]
+    record = record.model_copy(update={"duration_s": w1_s + 2.0})
+    none = np.empty((0, 2))
+    (in_time,), (early,), (after,) = (
+        ifeval.measure(case, late_at(record, *times), none, none) for times in ((), (1.0,), (w1_s + 0.2,))
+    )
+    assert in_time["reason"] is None and after["reason"] is None
+    assert early["reason"] == "late frames: the machine held up the recording" and early["genuine_s"] is None
+    limits = ifeval.defaults
+    assert list(ifeval.verdicts(pd.DataFrame([early]), limits)["verdict"]) == ["unmeasurable"]
+
+
+def test_only_the_mpe_rows_of_the_turn_with_late_frames_are_unmeasurable():
+    mpe = benchmarks.get("duplex-mpe")
+    ref = AudioRef(path="x.wav", sha256="0" * 64, samples=24_000)
+    cues = [Cue(id=f"t{k}", text="", label="N1", start=AtTime(time_s=10.0 * k), audio=ref) for k in range(3)]
+    case = Case(id="c", benchmark="duplex-mpe", conversation="c", stream="s", cues=cues)
+    record = EpisodeRecord(
+        case="c", benchmark="duplex-mpe", status="complete", agent=AgentInfo(name="x", version="1"), clock="wall",
+        policy="as_played", placement="arrival", system_prompt="", duration_s=30.0, workbench="0", started="",
+        cues=tuple(PlayedCue(id=f"t{k}", start_s=10.0 * k, end_s=10.0 * k + 1) for k in range(3)),
+        sends=Sends(frame_samples=480, frames=1500),
+    )  # fmt: skip
+    none = np.empty((0, 2))
+    rows = mpe.measure(case, late_at(record, 10.5), none, none)
+    late = {row["event"] for row in rows if str(row["reason"]).startswith("late frames")}
+    assert late == {"1"} and {row["event"] for row in rows} == {"0", "1", "2"}
+    # As many rows as without the late frame: they are unmeasurable, not gone.
+    assert len(rows) == len(mpe.measure(case, late_at(record), none, none))

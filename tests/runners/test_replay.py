@@ -2,15 +2,20 @@
 
 import errno
 import json
+import shutil
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import soundfile
 
-from workbench import audio, datasets, episodes
+from workbench import audio, cli, datasets, episodes
+from workbench.agents.registry import factory
 from workbench.cases import RATE_HZ, AfterOnset, AtTime, AudioRef, Case, Cue, PromptPart, Window
 from workbench.errors import InputError
 from workbench.files import sha256_of
+from workbench.runners import batch
 from workbench.runners import replay as importing
 from workbench.runners.matching import MATCH, places
 from workbench.runners.recorder import replay
@@ -509,3 +514,41 @@ def test_a_full_disk_ends_it_and_any_other_fault_of_one_case_does_not(dataset, t
     assert (result.cases, result.kept) == (0, 1) and "ZeroDivisionError: what nobody foresaw" in result.problems[0]
     monkeypatch.undo()
     assert bring_in(dataset, tmp_path / "theirs", tmp_path)[0].cases == 1
+
+
+def test_our_own_recordings_come_back_as_they_were_and_in_no_doubt(tiny_dataset, tmp_path):
+    whole = datasets.load(tiny_dataset)
+    few = replace(whole, cases=whole.cases[:2])
+    batch.run(batch.Plan(few, factory("babble"), tmp_path / "first", concurrency=1))  # it talks over every cue
+    first = load_run(tmp_path / "first")
+    (tmp_path / "theirs").mkdir()
+    for case_id in first.recorded():
+        shutil.copy(episodes.stereo_path(first.episodes, case_id), tmp_path / "theirs" / f"{case_id}.wav")
+    result, again = bring_in(few, tmp_path / "theirs", tmp_path)
+    assert (result.cases, result.unplaced, result.doubtful, result.notes, result.problems) == (2, [], [], [], [])
+    for case_id in first.recorded():
+        assert again.record(case_id).cues == first.record(case_id).cues
+        assert again.record(case_id).windows == first.record(case_id).windows
+
+
+def test_the_command_ends_with_2_until_a_doubt_is_meant(pair, tmp_path, monkeypatch, capsys):
+    dataset, made = pair
+    bleeding(made)
+    write(tmp_path / "theirs", "one.wav", made, subtype="FLOAT")
+
+    def called(*more):
+        arguments = ["import", dataset.folder, "--recordings", tmp_path / "theirs", "--agent-name", "x"]
+        arguments += ["--out", tmp_path / "run", *more]
+        monkeypatch.setattr(sys, "argv", ["workbench", *map(str, arguments)])
+        try:
+            cli.main()
+        except SystemExit as left:
+            return left.code or 0, capsys.readouterr()
+        return 0, capsys.readouterr()
+
+    code, told = called()
+    assert code == 2 and "20 dB down and 80 ms late" in told.err and "1 cases imported" in told.out
+    code, told = called("--accept", "user_bleed")
+    assert code == 0 and told.err == ""
+    code, told = called("--accept", "user_bleed")
+    assert code == 0 and "0 cases imported, 1 kept from before" in told.out

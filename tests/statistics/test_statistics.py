@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import itertools
 import math
 
@@ -10,8 +11,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from workbench.analysis import statistics as st
+from workbench import statistics as st
+from workbench.analysis import detector_bias
 from workbench.errors import InputError
+from workbench.statistics import paired, rates, resampling
+
+
+@pytest.mark.parametrize("module", [rates, paired, resampling, detector_bias], ids=lambda module: module.__name__)
+def test_the_examples_in_the_documentation_run(module):
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed
 
 
 def expand(table) -> tuple[np.ndarray, np.ndarray]:

@@ -111,7 +111,9 @@ def factory(name: str, options: Mapping[str, Any] | None = None, benchmark: Benc
         sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
     try:
         made = getattr(import_module(module_name), class_name)
-    except (Exception, SystemExit) as error:  # a user's module may do anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's module may do anything, sys.exit included
         raise InputError(
             f"The agent {name!r} cannot be loaded: {words(error)}. Give python:module:Class with a module that can be "
             "imported from the current folder."

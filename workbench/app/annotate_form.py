@@ -12,11 +12,12 @@ from panel.custom import JSComponent
 from panel.viewable import Viewer
 
 from workbench.app import annotations
-from workbench.app.annotation_files import judge_of, judges_of
+from workbench.app.annotation_files import labelling
 from workbench.app.annotations import Change, Said
 from workbench.app.detail import Detail
+from workbench.app.judged import Opinion
 from workbench.app.look import css
-from workbench.app.run_rows import RunRows, signature
+from workbench.app.run_rows import RunRows, benchmark_of, signature
 from workbench.app.store import KEY
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError
@@ -24,6 +25,8 @@ from workbench.pictures.texts import plain
 
 _HERE = Path(__file__).parent / "browser"
 _MOST_HISTORY = 100
+_OWN = ("agent cut off", "user audio faulty", "window misplaced")
+"""Labels that no judge has."""
 
 
 class Form(JSComponent):
@@ -82,13 +85,13 @@ class AnnotateForm(Viewer):
             return
         people, history, _ = annotations.of_row(run.folder, *detail.key[1:])
         own = next((said for said in people if said.annotator == self.form.annotator), None)
-        judge = judge_of(run.benchmark)
+        judges = labelling(benchmark_of(run.benchmark))
         subject = {
             "key": list(detail.key),
             "verdict": plain(f"{detail.row['verdict']}: {detail.row['reason']}", 600),
-            "judges": _judges(run.folder, detail),
-            "labels": [*(judge.labels if judge else ()), "agent cut off", "user audio faulty", "window misplaced"],
-            "scale": list(judge.scale) if judge else [],
+            "judges": [[one.folder, plain(one.spoke, 80), _values(one)] for one in detail.opinions],
+            "labels": [*(label for judge in judges for label in judge.labels), *_OWN],
+            "scale": next((list(judge.scale) for judge in judges if judge.score), []),
         }
         with pn.io.hold():
             self.form.param.update(
@@ -141,13 +144,11 @@ def _seen(run: RunRows) -> None:
         run.signature = fresh
 
 
-def _judges(folder: Path, detail: Detail) -> list[list[str]]:
-    """Judge folder, who spoke, and what was said of this case, for the judges that judged it."""
-    said = {}
-    for opinion in detail.opinions:
-        values = ", ".join(f"{name} {each}" for name, each in opinion.judgement.values.items() if each is not None)
-        said[opinion.spoke] = plain(values, 300)
-    return [[name, plain(spoke, 80), said[spoke]] for name, spoke in judges_of(folder).items() if spoke in said]
+def _values(opinion: Opinion) -> str:
+    """What a judge said of this row."""
+    return plain(
+        ", ".join(f"{name} {each}" for name, each in opinion.judgement.values.items() if each is not None), 300
+    )
 
 
 def _fields(said: Said | None) -> dict[str, Any]:

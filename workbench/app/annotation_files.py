@@ -10,60 +10,69 @@ import pandas as pd
 
 from workbench.app import annotations
 from workbench.app.annotations import Said
+from workbench.app.run_rows import benchmark_of
+from workbench.contract import Benchmark
 from workbench.errors import InputError
 from workbench.files import write_text
-from workbench.judges.registry import JUDGES
-from workbench.judges.store import load_record, write_csv
+from workbench.judges.base import Judge
+from workbench.judges.store import judge_folders, load_latest, write_csv
 from workbench.pictures.texts import plain
 
 COLUMNS = (
-    "run", "case", "event", "metric", "label", "annotator", "own_label", "verdict", "verdict_seen", "judges", "moments",
-    "note", "date",
+    "run", "case", "event", "metric", "item", "label", "annotator", "own_label", "verdict", "verdict_seen", "judges",
+    "moments", "note", "date",
 )  # fmt: skip
 
 
-def judge_of(benchmark: str):
-    """The benchmark's judge whose labels and scale people may use too; None when it has none."""
-    return next((judge for judge in JUDGES.values() if judge.benchmark == benchmark and judge.label), None)
+def labelling(benchmark: Benchmark | None) -> list[Judge]:
+    """The judges whose labels and scale people may use too."""
+    return [judge for judge in benchmark.judges if judge.label] if benchmark else []
 
 
-def table(run: str, folder: Path, benchmark: str = "") -> pd.DataFrame:
-    """One row a person and row of the run, with `label` as `judge-check --human` wants it.
+def table(run: str, folder: Path, benchmark: Benchmark | None = None, judge: Judge | None = None) -> pd.DataFrame:
+    """One row a person and row of the run, with `label` and `item` as `judge-check --human` wants them.
 
-    `label` holds only what the judge's scale knows: the chosen score or the judge's label, one a row, so that
-    a person who gave both has two rows. Any other label stands in `own_label`.
+    judge : whose labels and scores stand in `label`; those of every judge where None. Any other label stands in
+    `own_label`. What is judged once may have several rows (an event has several metrics): what a person said of it
+    last is its label. A person who gave both a score and a label has two rows.
     """
-    judge, rows = judge_of(benchmark), []
+    known = {label for one in ([judge] if judge else labelling(benchmark)) for label in one.labels}
+    judged = {item for path in judge_folders(folder / "judgements") for item in _items(path)}
+    rows, last = [], {}
     for row in annotations.fold(annotations.read(folder)[0]).values():
         for said in row:
-            known = bool(judge and said.label in judge.labels)
+            item = said.event if (said.case, said.event) in judged else ""
             fields = {
-                "run": run, "case": said.case, "event": said.event, "metric": said.metric, "annotator": said.annotator,
-                "own_label": "" if known else said.label, "verdict": said.verdict,
-                "verdict_seen": said.saw.get("verdict", ""),
+                "run": run, "case": said.case, "event": said.event, "metric": said.metric, "item": item, "label": "",
+                "annotator": said.annotator, "own_label": "" if said.label in known else said.label,
+                "verdict": said.verdict, "verdict_seen": said.saw.get("verdict", ""),
                 "judges": "; ".join(f"{name}: {stance}" for name, stance in said.judges.items()),
                 "moments": "; ".join(f"{t_s:.3f} {text}".strip() for t_s, text in sorted(said.moments.values())),
                 "note": said.note, "date": said.date,
             }  # fmt: skip
-            labels = [said.label if known else "", said.score]
-            rows += [fields | {"label": label} for label in [*filter(None, labels)] or [""]]
+            labels = {"label": said.label if said.label in known else "", "score": said.score}
+            given = {kind: label for kind, label in labels.items() if label}
+            for kind, label in given.items() or (("", ""),):
+                made, of = fields | {"label": label}, (said.case, item, said.annotator, kind)
+                if label and of in last:
+                    older = min(last[of], made, key=lambda each: each["date"])
+                    older["own_label"], older["label"] = older["own_label"] or older["label"], ""
+                if label:
+                    last[of] = max(last.get(of, made), made, key=lambda each: each["date"])
+                rows.append(made)
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _items(folder: Path) -> set[tuple[str, str]]:
+    try:
+        return set(load_latest(folder))
+    except InputError:
+        return set()
 
 
 def write_table(path: Path, frame: pd.DataFrame) -> None:
     """CSV in which no text can act as a spreadsheet formula."""
     write_csv(path, frame.map(lambda cell: plain(cell) if isinstance(cell, str) else cell))
-
-
-def judges_of(folder: Path) -> dict[str, str]:
-    """Judge folder -> who spoke, of the judges that can be read."""
-    out = {}
-    for place in sorted((folder / "judgements").glob("*/judge.json")):
-        try:
-            out[place.parent.name] = load_record(place.parent).spoke
-        except InputError:
-            continue
-    return out
 
 
 def textgrid(duration_s: float, points: Mapping[str, Iterable[tuple[float, str]]],
@@ -146,7 +155,8 @@ def case_files(detail, row: list[Said]) -> dict[str, str]:
 
 
 def write_run(store, run: str, out: Path) -> list[Path]:
-    """Every annotation of a run below `out`: annotations.csv, and TextGrid and Audacity labels a case.
+    """Every annotation of a run below `out`: annotations.csv (and one for each judge, where a benchmark has several,
+    as `judge-check --human` reads it), and TextGrid and Audacity labels a row.
 
     Raises
     ------
@@ -158,14 +168,15 @@ def write_run(store, run: str, out: Path) -> list[Path]:
     folded = annotations.fold(annotations.read(rows.folder)[0])
     if not folded:
         raise InputError(f"No case of {run} has been annotated yet.")
-    written = [out / "annotations.csv"]
-    write_table(written[0], table(run, rows.folder, rows.benchmark))
+    benchmark = benchmark_of(rows.benchmark)
+    judges = labelling(benchmark)
+    files = {"annotations.csv": None} | {f"annotations.{one.name}.csv": one for one in judges if len(judges) > 1}
+    written = [out / name for name in files]
+    for path, judge in zip(written, files.values(), strict=True):
+        write_table(path, table(run, rows.folder, benchmark, judge))
     for key, row in folded.items():
         detail = load_detail(store, (run, *key))
         for name, content in case_files(detail, row).items() if detail.row else ():
             written.append(out / name.replace(":", "_"))
             write_text(written[-1], content)
     return written
-
-
-__all__ = ["audacity", "case_files", "judge_of", "judges_of", "table", "textgrid", "write_run", "write_table"]

@@ -6,16 +6,16 @@ from typing import Any
 
 from pandas.api.types import is_scalar
 
-from workbench.app import files
 from workbench.app.detail import Detail
+from workbench.app.judged import judge_called
+from workbench.app.run_rows import CORE, benchmark_of
 from workbench.app.store import Store
+from workbench.cases import RATE_HZ
+from workbench.contract import KEYS
 from workbench.pictures.lanes import items, turns_of
 from workbench.pictures.texts import block, esc, highlight, pairs, script
 
 _SIGNS = {"pass": "✓ pass", "fail": "✗ fail"}
-_HEARD = ("gold", "turn", "transcript")
-"""What a judge of single turns was shown that stands beside its word."""
-_PARTS = ("persona", "directive", "contradiction")
 
 
 def word(verdict: str) -> str:
@@ -74,29 +74,14 @@ def _verdict(detail: Detail) -> str:
         lines.append(f'<div class="wb-muted">Strict variant: the same ({esc(row["strict"])})</div>')
     if detail.flip:
         lines.append(f"<div>Flips: {esc(detail.flip)}.</div>")
-    expected = row.get("action") or (detail.case.expect.get("action") if detail.case else None)
-    label, speaker = _turn(detail)
-    facts = {
-        "metric": row["metric"].replace("_", " "),
-        "turn": f"{row['event']}: {label} {speaker}".strip() if label else None,
-        "expected": expected,
-        "heard as": row["label"],
-        "onset after window opens, s": row["onset_s"],
-        "offset after window opens, s": row["offset_s"],
-        "target": detail.case.expect.get("target") if detail.case else None,
-        "gold answer": detail.case.expect.get("gold") if detail.case else None,
-    }
-    return _section("Verdict", "".join(lines) + pairs(facts))
-
-
-def _turn(detail: Detail) -> tuple[str, str]:
-    """Label and speaker of the turn that the row is about: an event is a place among the turns of `expect`."""
-    told = detail.case.expect.get("turns") if detail.case else None
-    event = detail.row.get("event", "")
-    if not isinstance(told, list | tuple) or not event.isdecimal() or int(event) >= len(told):
-        return "", ""
-    turn = told[int(event)]
-    return turns_of(detail.case, detail.speakers).get(turn.get("cue"), ("", "")) if isinstance(turn, dict) else ("", "")
+    benchmark = benchmark_of(row["benchmark"])
+    columns = [column for column in (benchmark.columns if benchmark else ()) if column.table and column.kind != "text"]
+    facts = {"metric": row["metric"].replace("_", " "), "event": row["event"], "heard as": row["label"]}
+    facts |= {column.heading: row.get(column.name) for column in columns if column.name not in KEYS}
+    facts["measured"] = ", ".join(mark.words for mark in detail.marks if mark.kind != "window")
+    expected = detail.case.expect if detail.case else {}
+    told = pairs({name.replace("_", " "): value for name, value in expected.items() if is_scalar(value)})
+    return _section("Verdict", "".join(lines) + pairs(facts)) + _folded("What is expected", told)
 
 
 _PASSED = {True: ("pass", "✓"), False: ("fail", "✗"), None: ("other", "·")}
@@ -123,7 +108,7 @@ def _missing(detail: Detail) -> str:
 
 
 def _judges(detail: Detail, words: str) -> str:
-    out = []
+    out, benchmark = [], benchmark_of(detail.row.get("benchmark", ""))
     for opinion in detail.opinions:
         judgement = opinion.judgement
         values = ", ".join(f"{name} {value}" for name, value in judgement.values.items())
@@ -131,20 +116,21 @@ def _judges(detail: Detail, words: str) -> str:
             values = f"{judgement.status.replace('_', ' ')}: {judgement.message or judgement.reason or ''}"
         said = highlight(judgement.rationale, words) if judgement.rationale else ""
         item = f" ({judgement.item})" if judgement.item else ""
-        heard = {name.replace("_", " "): judgement.shown.get(name) for name in _HEARD}
-        said += pairs(heard) if judgement.item and any(heard.values()) else ""
+        judge = judge_called(benchmark, opinion.judge)
+        said += pairs({name.replace("_", " "): judgement.shown.get(name) for name in (judge.shown if judge else ())})
+        named = f"{judge.heading if judge else opinion.judge}{item}"
         out.append(f"<div><b>{esc(values)}</b></div>{said}"
-                   f'<div class="wb-muted">{esc(opinion.judge + item)}, {esc(opinion.spoke)}</div>')  # fmt: skip
+                   f'<div class="wb-muted">{esc(named)}, {esc(opinion.spoke)}</div>')  # fmt: skip
     return _section("Judge", "<hr>".join(out) or '<div class="wb-muted">No judge has judged this case.</div>')
 
 
 def _prompt(detail: Detail) -> str:
     if detail.case is None:
         return ""
-    out = []
-    for part in detail.case.prompt:
-        kind = part.name if part.name in _PARTS else ""
-        out.append(f'<div class="wb-part {kind}"><b>{esc(part.name)}</b>{block(part.text)}</div>')
+    out = [
+        f'<div class="wb-part wb-part-{min(place, 2)}"><b>{esc(part.name)}</b>{block(part.text)}</div>'
+        for place, part in enumerate(detail.case.prompt)
+    ]
     body = "".join(out) or '<div class="wb-muted">The system prompt is empty.</div>'
     sent = detail.record.system_prompt if detail.record else None
     if sent is not None and sent != detail.case.system_prompt:
@@ -163,17 +149,17 @@ def _about(detail: Detail) -> str:
             "agent": f"{record.agent.name} {record.agent.version}{told}",
             "clock": record.clock, "placement": record.placement, "policy": record.policy,
             "duration, s": record.duration_s, "started": record.started, "workbench": record.workbench,
-            "audio cut, s": record.cut_samples / 24000 or None,
+            "audio cut, s": record.cut_samples / RATE_HZ or None,
         }  # fmt: skip
         for name, settings in (("setting", record.agent.settings), ("reported", record.agent.reported)):
             facts |= {f"{name} {key}": value for key, value in settings.items()}
-    measured = {name: value for name, value in detail.measurement.items() if is_scalar(value)}
+    measured = {name: value for name, value in detail.measurement.items() if is_scalar(value) and name not in CORE}
     body = _folded("Case and recording", pairs(facts))
     return body + _folded("Measurements", pairs(measured))
 
 
 def _files(detail: Detail, store: Store) -> str:
-    where = [(esc(files.address(store, detail.key[0], name)), esc(name)) for name in detail.files]
+    where = [(esc(store.address(detail.key[0], name)), esc(name)) for name in detail.files]
     items = "".join(f'<li><a href="{to}" target="_blank" rel="noopener">{name}</a></li>' for to, name in where)
     return _folded("Files", f"<ul>{items}</ul>" if items else "")
 

@@ -8,21 +8,19 @@ import panel as pn
 import param
 from panel.viewable import Viewer
 
-from workbench.app import case_texts, files
+from workbench.app import case_texts
 from workbench.app.annotate_form import AnnotateForm
-from workbench.app.components import RowsTable
+from workbench.app.components import Player, RowsTable, head, system, text_pane
 from workbench.app.detail import Detail, load_detail
 from workbench.app.look import TEXT_CSS, WIDGET_CSS
-from workbench.app.player import Player, system
 from workbench.app.store import Key, key_of
 from workbench.app.workspace import Workspace
+from workbench.contract import KEYS
 from workbench.pictures.recording import Picture
-from workbench.pictures.texts import plain
+from workbench.pictures.texts import cell
 
 SIDE_PX = 380
-_OTHERS = [["event", "turn", "number"], ["turn_label", "label", ""], ["metric", "metric", ""],
-           ["verdict", "verdict", "word"], ["label", "heard as", ""], ["judge_label", "judge", ""],
-           ["reason", "why", "long"]]  # fmt: skip
+_NOT_LISTED = ("run", "case", "latency_s", "error")
 
 
 class CaseView(Viewer):
@@ -37,7 +35,7 @@ class CaseView(Viewer):
         super().__init__(workspace=workspace, **params)
         self.wave = Picture(workspace.look, tall=True, width_px=800)
         self.player = Player(heads=self.wave.heads, range=self.wave.range.name, sizing_mode="stretch_width")
-        self.head, self.note, self.under, self.side = (self._pane() for _ in range(4))
+        self.head, self.note, self.under, self.side = (text_pane(0) for _ in range(4))
         self._shown = None
         self._keys: list[Key] = []
         buttons = [
@@ -62,9 +60,10 @@ class CaseView(Viewer):
         self.wave.param.watch(lambda *events: self._zoomed(), "span")
         workspace.param.watch(lambda *events: self.load(), ["run", "case", "event", "metric"])
         workspace.param.watch(lambda *events: self._reread(), "version")
+        workspace.param.watch(lambda *events: self.load(again=True), "served")
         workspace.param.watch(lambda *events: self._place(), ["rows"])
         self.param.watch(lambda *events: self.load(), "active")
-        self.others = RowsTable(columns=_OTHERS, size=1000, follow=False, sizing_mode="stretch_width")
+        self.others = RowsTable(size=1000, follow=False, sizing_mode="stretch_width")
         self.about_others = pn.Column(
             pn.pane.HTML("<h3>All rows of this case (a click shows one)</h3>", stylesheets=[TEXT_CSS], margin=0),
             self.others, sizing_mode="stretch_width", margin=(0, 0, 8, 0), visible=False,
@@ -72,9 +71,6 @@ class CaseView(Viewer):
         self.others.param.watch(lambda event: self._other(event.new), "opened")
         self.annotate = AnnotateForm(workspace, self)
         self.load()
-
-    def _pane(self) -> pn.pane.HTML:
-        return pn.pane.HTML("", sizing_mode="stretch_width", margin=0, stylesheets=[TEXT_CSS])
 
     # -- state -> picture ----------------------------------------------------------------------
 
@@ -86,13 +82,15 @@ class CaseView(Viewer):
         same = space.key == self._shown
         self._shown = space.key
         detail = load_detail(space.store, space.key)
+        if not space.served:
+            detail.files = []
         with pn.io.hold():
             self.wave.show([detail])
             if not same:
                 self.wave.view(*(space.span or self.wave.whole))
             self.detail = detail
             window = detail.window
-            source = files.address(space.store, space.run, detail.audio) if detail.audio else ""
+            source = space.sound(space.run, detail)
             self.player.param.update(start=space.at_s or 0.0, window=list(window or (0.0, detail.duration_s)))
             self.player.systems = [system(space.run, detail, source)]
             self.under.object = case_texts.below(detail, space.words)
@@ -106,10 +104,12 @@ class CaseView(Viewer):
         rows = self.workspace.others()
         several = len(rows) > 1
         self._keys = [key_of(row) for _, row in rows.iterrows()] if several else []
+        columns = [column for name, column in self.workspace.table.shown.items()
+                   if name not in _NOT_LISTED and (name in KEYS or rows[name].nunique() > 1)]  # fmt: skip
         at = self._keys.index(self.workspace.key) if self.workspace.key in self._keys else -1
-        names = [name for name, _, _ in _OTHERS]
-        cells = [[_text(row.get(name, "")) for name in names] for _, row in rows.iterrows()] if several else []
-        self.others.param.update(rows=cells, total=len(cells), selected=at, stamp=self.others.stamp + 1)
+        self.others.fill(len(self._keys), map(head, columns), lambda part: [
+            [cell(row[column.name]) for column in columns] for _, row in rows.iloc[part].iterrows()
+        ], at)  # fmt: skip
         self.about_others.visible = several
 
     def _other(self, place: int) -> None:
@@ -174,10 +174,6 @@ class CaseView(Viewer):
             margin=(0, 12, 0, 0),
         )
         return pn.Row(left, pn.Column(self.side, width=SIDE_PX, margin=0), sizing_mode="stretch_width")
-
-
-def _text(value: object) -> str:
-    return plain(value, 300) if isinstance(value, str) else ""
 
 
 def _near(a: Sequence[float], b: Sequence[float], within_s: float) -> bool:

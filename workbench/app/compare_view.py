@@ -1,54 +1,49 @@
-"""Two to four systems on the same cases: paired tests, the cases on which they differ, and one case stacked."""
+"""Two to four systems on the same cases: paired tests, the rows on which they differ, and one case stacked."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pandas as pd
 import panel as pn
-import param
-from panel.viewable import Viewer
 
 from workbench.analysis.compare import Comparison, compare
-from workbench.app import files
-from workbench.app.choosers import RunPicker
-from workbench.app.compare_texts import system_head, tests_table
-from workbench.app.components import RowsTable
+from workbench.app.case_texts import word
+from workbench.app.components import Player, RowsTable, head, system, text_pane
 from workbench.app.detail import Detail, load_detail
-from workbench.app.look import TEXT_CSS, WIDGET_CSS
-from workbench.app.player import Player, system
-from workbench.app.side_by_side import choose, identity, load_tables, show_picker, watch_picker
-from workbench.app.workspace import Workspace
+from workbench.app.filters import ordered
+from workbench.app.look import WIDGET_CSS
+from workbench.app.run_rows import RunRows
+from workbench.app.side_by_side import Together, identity, load_tables, rule_switch
+from workbench.app.store import key_of
+from workbench.app.tables import muted, tests_table
+from workbench.contract import KEYS
 from workbench.errors import InputError
 from workbench.pictures.recording import Picture
-from workbench.pictures.texts import esc, plain
+from workbench.pictures.texts import cell, esc, nothing, number
+from workbench.runs import load_run
 
-MOST = 4
-_LABELS = ("level", "action", "metric", "role")
 _WHICH = {"all differences": "all", "wins": "wins", "losses": "losses"}
 
 
-class CompareView(Viewer):
+class CompareView(Together):
     """Shows the workspace's runs side by side, and its case under each of them."""
 
-    workspace: Workspace = param.ClassSelector(class_=Workspace)
-    active = param.Boolean(True)
     keys = ("w", "f", "l", "n", "p", "[", "]", "1", "2", "3", "4", "ArrowLeft", "ArrowRight")
+    most, baseline = 4, True
+    watched = ("together", "rule", "version", "case", "event", "metric", "align", "served")
 
-    def __init__(self, workspace: Workspace, **params):
-        super().__init__(workspace=workspace, **params)
-        theme = workspace.look
-        css = {"stylesheets": [WIDGET_CSS], "height": 28, "margin": (0, 8, 0, 0)}
-        self.picker = RunPicker(most=MOST, colours=list(theme.series), sizing_mode="stretch_width", margin=(0, 0, 8, 0))
-        self.rule = pn.widgets.RadioButtonGroup(options={"as published": "verdict", "strict": "strict"}, **css)
-        self.which = pn.widgets.RadioButtonGroup(options=_WHICH, **css)
-        self.align = pn.widgets.RadioButtonGroup(options={"one clock": "clock", "windows aligned": "window"}, **css)
-        self.told, self.tests, self.count, self.title = (self._pane() for _ in range(4))
-        self.table = RowsTable(size=8, sizing_mode="stretch_width", empty="On no case do these runs differ.",
+    def _build(self) -> None:
+        space, css = self.workspace, {"margin": (0, 8, 0, 0)}
+        self.rule = rule_switch(space, **css)
+        self.which, self.align = (
+            pn.widgets.RadioButtonGroup(options=options, height=28, stylesheets=[WIDGET_CSS], **css)
+            for options in (_WHICH, {"one clock": "clock", "windows aligned": "window"})
+        )
+        self.tests, self.count, self.title = (text_pane(4) for _ in range(3))
+        self.table = RowsTable(size=8, sizing_mode="stretch_width", empty="On no row do these runs differ.",
                                stylesheets=[".holder { max-height: 262px; min-height: 60px; }"])  # fmt: skip
-        self.stack = Picture(theme, MOST)
-        self.heads = [self._pane() for _ in range(MOST)]
+        self.stack = Picture(space.look, self.most)
+        self.heads = [text_pane(4) for _ in range(self.most)]
         # A column around each, since a Bokeh pane takes over its figure's own visibility.
         self.panes = [
             pn.Column(pn.pane.Bokeh(lane.figure, sizing_mode="stretch_width", margin=0), margin=(0, 0, 4, 0),
@@ -58,27 +53,16 @@ class CompareView(Viewer):
                                   margin=(6, 0, 6, 0))  # fmt: skip
         self.names: tuple[str, ...] = ()
         self.comparison: Comparison | None = None
-        self.differing = pd.DataFrame({"case": []})
+        self.differing = pd.DataFrame(columns=list(KEYS))
         self.details: list[Detail] = []
-        self._compared: tuple | None = None
         self._stacked: tuple | None = None
-        watch_picker(self.picker, workspace)
-        self.rule.param.watch(lambda event: workspace.param.update(rule=event.new), "value")
-        self.align.param.watch(lambda event: workspace.param.update(align=event.new), "value")
+        self.align.param.watch(lambda event: space.param.update(align=event.new), "value")
         self.which.param.watch(lambda *events: self._list(), "value")
         self.table.param.watch(lambda *events: self._page(), ["page", "sort"])
         self.table.param.watch(lambda event: self._open(event.new), "opened")
         self.player.param.watch(lambda *events: self._viewed(), "viewport")
         self.player.param.watch(lambda event: self._heard(event.new), "heard")
-        workspace.param.watch(
-            lambda *events: self.update(), ["together", "rule", "version", "case", "event", "metric", "align"]
-        )
-        workspace.param.watch(lambda *events: self._hear(), "run")
-        self.param.watch(lambda *events: self.update(), "active")
-        self.update()
-
-    def _pane(self) -> pn.pane.HTML:
-        return pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 4, 0), stylesheets=[TEXT_CSS])
+        space.param.watch(lambda *events: self._hear(), "run")
 
     # -- state -> picture ----------------------------------------------------------------------
 
@@ -93,88 +77,72 @@ class CompareView(Viewer):
 
     def _compare(self) -> None:
         space = self.workspace
-        choice = choose(space, MOST)
-        runs = [space.store.runs[name] for name in choice.names]
-        state = (tuple(map(identity, runs)), space.rule, choice.told)
-        if state == self._compared:
+        choice = self.choice(space.rule)
+        if choice is None:
             return
-        self._compared = state
         self.names, self.rule.value = choice.names, space.rule
-        show_picker(self.picker, space.store, choice.names)
         told = list(choice.told)
         self.comparison, self.tests.object = None, ""
-        if len(runs) == 1:
+        if len(choice.runs) == 1:
             told.append("Choose a second run to compare with the first.")
-        elif runs:
+        elif choice.runs:
             try:
-                loaded = {run.name: load_tables(run) for run in runs}
-                self.comparison = _joined(loaded)
+                self.comparison = compare(choice.benchmark, {run.name: _scored(run) for run in choice.runs})
                 tests = self.comparison.tests(space.rule)
                 self.tests.object = tests_table(tests, self.names[0])
+                told += self.comparison.notes
                 if len(self.comparison.only_in):
                     told.append(f"{len(self.comparison.only_in)} cases are not in every run and are left out.")
             except InputError as error:
                 told.append(str(error))
-        self.told.object = "".join(f'<div class="wb-fail">{esc(text, 400)}</div>' for text in told)
+        self.tell(told)
         self._list()
 
     def _list(self) -> None:
-        """The cases on which the runs differ."""
+        """The rows on which the runs differ."""
         found, rule = self.comparison, self.workspace.rule
-        if found is None:
-            self.differing = pd.DataFrame({"case": []})
-        else:
-            frame = found.differences(rule)
+        frame = pd.DataFrame(columns=list(KEYS)) if found is None else found.differences(rule)
+        if found is not None:
             if self.which.value != "all":
                 base = frame[f"{rule}:{self.names[0]}"]
                 better, worse = ("pass", "fail") if self.which.value == "wins" else ("fail", "pass")
                 hits = [(frame[f"{rule}:{name}"] == better) & (base == worse) for name in self.names[1:]]
                 frame = frame[np.logical_or.reduce(hits)].reset_index(drop=True)
-            self.differing = frame
-            told = f"Cases on which they differ: {len(frame):,} of {len(found.joined):,}"
+            told = f"Rows on which they differ: {len(frame):,} of {len(found.joined):,}"
             self.count.object = f"<h3>{told} (a click opens one below; n and p walk)</h3>"
+        self.differing = frame
         self.table.visible = self.count.visible = self.which.visible = found is not None
         self._page()
 
     def _page(self) -> None:
-        frame, table, rule = self.differing, self.table, self.workspace.rule
-        column = table.sort.lstrip("-")
-        if column in frame:
-            frame = self.differing = frame.sort_values(column, ascending=not table.sort.startswith("-"), kind="stable",
-                                                       ignore_index=True)  # fmt: skip
-        page = min(table.page, max(0, math.ceil(len(frame) / table.size) - 1))
-        part = frame.iloc[page * table.size : (page + 1) * table.size]
-        columns = [
-            ["case", "case", ""],
-            *([name, name if name != "action" else "expected", ""] for name in _LABELS if name in frame),
-        ]
-        for name in self.names if self.comparison else ():
-            columns.append([f"{rule}:{name}", name, "word"])
-        for name in self.names if self.comparison else ():
-            columns.append([f"reason:{name}", f"why, {name}", "long"])
-        columns = [each for each in columns if each[0] in frame]
-        rows = [
-            [plain(value, 200) for value in row] for row in part[[each[0] for each in columns]].itertuples(index=False)
-        ]
-        chosen = np.flatnonzero(frame["case"].to_numpy() == self.workspace.case)
-        with pn.io.hold():
-            table.param.update(columns=columns, rows=rows, page=page, total=len(frame), stamp=table.stamp + 1,
-                               selected=int(chosen[0]) if len(chosen) else -1)  # fmt: skip
+        table, rule = self.table, self.workspace.rule
+        order = ordered(self.differing, np.arange(len(self.differing)), table.sort.lstrip("-"),
+                        table.sort.startswith("-"))  # fmt: skip
+        frame = self.differing = self.differing.iloc[order].reset_index(drop=True)
+        known = self.workspace.table.shown
+        columns = [head(column) for name, column in known.items() if name in frame]
+        names = self.names if self.comparison else ()
+        columns += [[f"{rule}:{name}", name, "word"] for name in names]
+        columns += [[f"reason:{name}", f"why, {name}", "long"] for name in names]
+        shown = [name for name, *_ in columns]
+        table.fill(len(frame), columns, lambda part: [list(map(cell, row)) for row in
+                                                      frame.iloc[part][shown].itertuples(index=False)],
+                   self._at())  # fmt: skip
+
+    def _at(self) -> int:
+        """Where the workspace's row stands among those that differ; -1 if it does not."""
+        found = np.flatnonzero((self.differing[list(KEYS)] == list(self.workspace.key[1:])).all(axis=1).to_numpy(bool))
+        return int(found[0]) if len(found) else -1
 
     def _stack(self) -> None:
         space = self.workspace
         self.align.value = space.align
         runs = space.store.runs
-        state = (
-            space.case,
-            (space.event, space.metric),
-            space.align,
-            space.rule,
-            tuple(identity(runs[name]) for name in self.names),
-        )
+        state = (space.key[1:], tuple(identity(runs[name]) for name in self.names), space.align, space.rule,
+                 space.served)  # fmt: skip
         if state == self._stacked:
             return
-        other = self._stacked is None or state[:2] != self._stacked[:2] or state[4] != self._stacked[4]
+        other = self._stacked is None or state[:2] != self._stacked[:2]
         self._stacked = state
         shown = bool(space.case)
         if other:
@@ -184,25 +152,38 @@ class CompareView(Viewer):
         if turned:
             space.span = []  # seconds of another clock
         self.stack.view(*(space.span or self.stack.whole))
-        for at in range(MOST):
+        for at in range(self.most):
             there = at < len(self.details)
             self.heads[at].visible = self.panes[at].visible = there
             if there:
-                self.heads[at].object = system_head(at, self.names[at], self.details[at], space.look.run_colour(at),
-                                                    space.rule, at == 0 and len(self.details) > 1)  # fmt: skip
+                self.heads[at].object = self._head(at)
         self.player.visible = shown
-        self.title.object = (
-            f"<h3>{esc(space.case)} {esc(space.event)} under each system</h3>" if shown else
-            '<div class="wb-muted">Choose a case in the table to see and hear it under every system.</div>'
-        )  # fmt: skip
+        named = " ".join(filter(None, space.key[1:]))
+        self.title.object = f"<h3>{esc(named)} under each system</h3>" if shown else muted(
+            "Choose a row in the table to see and hear it under every system.")  # fmt: skip
         systems = [
-            system(name, detail, files.address(space.store, name, detail.audio) if detail.audio else "", lane.lead_s)
+            system(name, detail, space.sound(name, detail), lane.lead_s)
             for name, detail, lane in zip(self.names, self.details, self.stack.lanes, strict=False)
         ]
         self.player.param.update(
             window=list(self.stack.window or self.stack.whole), heard=self._place(), systems=systems
         )
-        self._mark()
+        self.table.see(self._at())
+
+    def _head(self, at: int) -> str:
+        """The line above one system of the stack: its verdict and the sentence for it."""
+        row, missing = self.details[at].row, self.details[at].missing
+        colour = self.workspace.look.run_colour(at)
+        name = f'<b style="border-bottom: 3px solid {colour}">{at + 1} {esc(self.names[at])}</b>'
+        first = ' <span class="wb-muted">baseline</span>' if at == 0 and len(self.details) > 1 else ""
+        if not row:
+            return f"{name}{first} <span class='wb-muted'>{esc(' '.join(missing), 300)}</span>"
+        lacking = [text for text in missing if "judge" not in text.lower()][:1]
+        if not nothing(row["judge_score"]):
+            lacking.append(f"judge {number(float(row['judge_score']))}")
+        aside = "".join(f' <span class="wb-muted">{esc(text, 160)}</span>' for text in lacking)
+        said = esc(row["reason"] or "no reason is given", 400)
+        return f"{name}{first} {word(row[self.workspace.rule])} {said}{aside}"
 
     def _place(self) -> int:
         """Which system sounds: the workspace's run where it is among them."""
@@ -211,16 +192,6 @@ class CompareView(Viewer):
     def _hear(self) -> None:
         if self.active and self.names:
             self.player.heard = self._place()
-
-    def _mark(self) -> None:
-        """Show the chosen case in the table, on its page."""
-        found = np.flatnonzero(self.differing["case"].to_numpy() == self.workspace.case)
-        if not len(found):
-            self.table.selected = -1
-        elif found[0] // self.table.size != self.table.page:
-            self.table.page = int(found[0]) // self.table.size
-        else:
-            self.table.selected = int(found[0])
 
     # -- browser -> state ----------------------------------------------------------------------
 
@@ -231,7 +202,7 @@ class CompareView(Viewer):
     def _open(self, place: int) -> None:
         if 0 <= place < len(self.differing):
             run = self.workspace.run if self.workspace.run in self.names else self.names[0]
-            self.workspace.select((run, str(self.differing["case"].iloc[place]), ""))
+            self.workspace.select((run, *key_of(self.differing.iloc[place], KEYS)))
 
     def _viewed(self) -> None:
         view = [float(each) for each in self.player.viewport]
@@ -243,14 +214,12 @@ class CompareView(Viewer):
         self.workspace.span = [] if whole else view
 
     def step(self, by: int) -> None:
-        """The next or previous case on which the runs differ."""
+        """The next or previous row on which the runs differ."""
         if len(self.differing):
-            found = np.flatnonzero(self.differing["case"].to_numpy() == self.workspace.case)
-            at = int(found[0]) + by if len(found) else 0
-            self._open(min(max(at, 0), len(self.differing) - 1))
+            here = self._at()
+            self._open(min(max(here + by if here >= 0 else 0, 0), len(self.differing) - 1))
 
     def press(self, key: str) -> None:
-        player = self.player
         match key:
             case "n" | "p":
                 self.step(1 if key == "n" else -1)
@@ -258,21 +227,19 @@ class CompareView(Viewer):
                 self.stack.zoom_to_window()
             case "f":
                 self.stack.fit()
-            case "1" | "2" | "3" | "4" if int(key) <= len(self.names):
-                player.heard = int(key) - 1
+            case "1" | "2" | "3" | "4":
+                if int(key) <= len(self.names):
+                    self.player.heard = int(key) - 1
             case _:
-                player.press(key)
+                self.player.press(key)
 
     def __panel__(self):
         lanes = [part for pair in zip(self.heads, self.panes, strict=True) for part in pair]
         bar = pn.Row(self.which, self.rule, self.align, margin=(0, 0, 6, 0))
-        head = (self.picker, self.told, self.tests, bar, self.count, self.table, self.title, self.player)
-        return pn.Column(*head, *lanes, sizing_mode="stretch_width", margin=0)
+        above = (self.picker, self.told, self.tests, bar, self.count, self.table, self.title, self.player)
+        return pn.Column(*above, *lanes, sizing_mode="stretch_width", margin=0)
 
 
-def _joined(loaded: dict) -> Comparison:
-    runs = {name: (tables.measurements, tables.verdicts, tables.facts) for name, tables in loaded.items()}
-    first = next(iter(runs.values()))[0]
-    if "event" in first or "genuine_s" not in first:
-        raise InputError("Runs of this benchmark have several rows a case, which the paired tests here do not take.")
-    return compare(runs)
+def _scored(run: RunRows) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
+    found = load_tables(run)
+    return found.measurements, found.verdicts, load_run(run.folder).facts(found.score)

@@ -28,11 +28,12 @@ from workbench.errors import InputError
 from workbench.files import write_atomically, write_text
 from workbench.pictures import standalone
 from workbench.pictures.peaks import encode
-from workbench.pictures.texts import esc, plain
+from workbench.pictures.texts import cell, esc, nothing, plain
 from workbench.pictures.theme import DARK, LIGHT, variables
 from workbench.version import VERSION
 
-INDEX_COLUMNS = ("run", "event", "turn_label", "metric", "condition", "level", "action", "verdict", "label", "reason")
+_NOT_LISTED = ("case", "latency_s", "judge_score", "error", "annotation")
+"""Columns of Cases that an index leaves out: the case stands first, the rest is on its page."""
 
 
 def case_page(store: Store, key: Key, *, audio: dict[str, str] | None = None, back: str = "") -> str:
@@ -110,12 +111,13 @@ def export_bundle(
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # encoding leaves the interpreter free
         rows = list(pool.map(write, keys))
-    columns = [name for name in INDEX_COLUMNS if any(str(row["row"].get(name, "") or "") for row in rows)]
+    shown = {name: column for name, column in store.table.shown.items() if name not in _NOT_LISTED}
+    columns = {name: column.heading for name, column in shown.items() if any(not nothing(r["row"][name]) for r in rows)}
     for row in rows:
-        row["cells"] = [plain(row["row"].get(name, ""), 300) for name in columns]
+        row["cells"] = [cell(row["row"][name]) for name in columns]
     context = {
-        "title": plain(title), "rows": rows, "heads": ["case", *columns], "nonce": secrets.token_urlsafe(12),
-        "verdict_at": columns.index("verdict") if "verdict" in columns else -1,
+        "title": plain(title), "rows": rows, "heads": ["case", *columns.values()], "nonce": secrets.token_urlsafe(12),
+        "verdict_at": list(columns).index("verdict") if "verdict" in columns else -1,
         "css": Markup(_css() + css_file("case.css")),
         "about": f"Exported by Duplex Workbench {VERSION}, {datetime.now(UTC):%Y-%m-%d %H:%M UTC}.",
     }  # fmt: skip

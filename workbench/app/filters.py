@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
+from workbench.contract import Column
 from workbench.pictures.texts import terms
 from workbench.statistics import rate
 from workbench.statistics.slices import outcomes
 
-FIXED_FACETS = (
-    "run",
-    "benchmark",
-    "verdict",
-    "strict",
-    "label",
-    "level",
-    "action",
-    "role",
-    "probe",
-    "metric",
-    "turn_label",
-    "condition",
-)
-LATER_FACETS = ("error", "judge_label", "annotation", "matched", "instance", "speaker")
 _MOST_VALUES = 60
-_NOT_FACETS = {"case", "event", "conversation", "reason", "limit", "rationale", "role_name", "situation"}
-RANGES = ("latency_s", "judge_score")
-ORDERED = {"verdict": ("fail", "pass", "not_eligible", "unmeasurable", "not scored", "not recorded")}
 
 
 @dataclass(frozen=True)
@@ -43,27 +27,26 @@ class Filters:
     words: str = ""
 
 
-def facets_of(frame: pd.DataFrame) -> list[str]:
-    """The columns worth filtering by, in order: fixed ones first, then a benchmark's further tags."""
-    first = [name for name in FIXED_FACETS if name in frame]
-    tags = [
-        name for name in frame
-        if name not in (*FIXED_FACETS, *LATER_FACETS) and name not in _NOT_FACETS and frame[name].dtype.kind not in "fc"
+def facets_of(frame: pd.DataFrame, columns: Mapping[str, Column]) -> list[str]:
+    """The columns that rows are filtered by their values, in order; seconds and continuous numbers have ranges."""
+    return [
+        name for name, column in columns.items()
+        if column.filter and name in frame and frame[name].dtype.kind != "f"
+        and 1 <= frame[name].nunique() <= _MOST_VALUES
     ]  # fmt: skip
-    last = [name for name in LATER_FACETS if name in frame]
-    return [name for name in (*first, *tags, *last) if 1 <= frame[name].nunique() <= _MOST_VALUES]
 
 
 class Table:
-    """A frame prepared for filtering many times: each facet as codes, the text beside it.
+    """A frame prepared for filtering many times: each facet as codes, the text beside it. columns : as declared.
 
     Masks are recomputed only for the facet that changed, which keeps 100,000 rows quick.
     """
 
-    def __init__(self, frame: pd.DataFrame, texts: pd.Series):
+    def __init__(self, frame: pd.DataFrame, texts: pd.Series, columns: Mapping[str, Column]):
         self.frame = frame
         self.texts = texts
-        self.facets = facets_of(frame)
+        self.columns = columns
+        self.facets = facets_of(frame, columns)
         self._codes: dict[str, tuple[np.ndarray, list[str]]] = {}
         for name in self.facets:
             codes, values = pd.factorize(_words(frame[name]), sort=True)
@@ -72,6 +55,35 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    @cached_property
+    def shown(self) -> dict[str, Column]:
+        """The columns of the table of cases; those in which nothing stands are left out, but for the first two."""
+        always = ("run", "case", "verdict")
+        return {
+            name: column for name, column in self.columns.items()
+            if column.table and name in self.frame and (name in always or _says_something(self.frame[name]))
+        }  # fmt: skip
+
+    @property
+    def splits(self) -> list[str]:
+        """What pass rates may be split by."""
+        return [name for name, column in self.columns.items() if column.split and any(self.values(name))]
+
+    @property
+    def ranges(self) -> list[str]:
+        """The columns of numbers that rows are filtered by from the least to the greatest."""
+        return [
+            name for name, column in self.columns.items()
+            if column.filter and name in self.frame and name not in self.facets and self.frame[name].dtype.kind == "f"
+        ]  # fmt: skip
+
+    def long_names(self, name: str) -> dict[str, str]:
+        """Value -> long name, of a column that has such."""
+        other = self.columns[name].names
+        if other is None or other not in self.frame:
+            return {}
+        return dict(zip(_words(self.frame[name]), _words(self.frame[other]), strict=True))
 
     def values(self, facet: str) -> list[str]:
         return self._codes[facet][1] if facet in self._codes else []
@@ -126,9 +138,13 @@ class Table:
             shown = refused == 0 if name not in masks else refused - ~masks[name] == 0
             numbers = np.bincount(codes[shown], minlength=len(values))
             pairs = [(value, int(n)) for value, n in zip(values, numbers, strict=True)]
-            rank = {value: at for at, value in enumerate(ORDERED.get(name, ()))}
+            rank = {value: at for at, value in enumerate(self.columns[name].order)}
             out[name] = sorted(pairs, key=lambda pair: rank.get(pair[0], len(rank)))
         return out
+
+
+def _says_something(column: pd.Series) -> bool:
+    return bool(column.notna().any() if column.dtype.kind == "f" else _words(column).ne("").any())
 
 
 def _words(column: pd.Series) -> pd.Series:
@@ -147,7 +163,10 @@ def ordered(frame: pd.DataFrame, rows: np.ndarray, column: str, descending: bool
 
 
 def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
-    """Passed, measured, rows, rate and its interval a group; unmeasured rows are counted, never rated."""
+    """Passed, measured, rows, rate and its interval a group; unmeasured rows are counted, never rated.
+
+    The interval is that of the report: conversations are what is independent, not their cases.
+    """
     by = list(by)
     words = frame[by].apply(_words).reset_index(drop=True)
     outcome, conversation = outcomes(frame["verdict"]), pd.factorize(frame["conversation"].astype(str))[0]

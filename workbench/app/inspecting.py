@@ -1,4 +1,4 @@
-"""The inspector in a notebook: the app of this process on a port of its own, in a frame of the cell.
+"""Serving the inspector: `workbench inspect`, and in a notebook on a port of its own, in a frame of the cell.
 
 A frame, since the page listens to keys (j, k, space ...) that JupyterLab uses too; within it they belong to
 the inspector while it has the focus. Audio is served with Range as everywhere.
@@ -40,12 +40,48 @@ class Inspector:
         return f"Inspector at {self.url}"
 
 
+def serve(runs: Any, *, port: int, slug: str = "inspector", **options: Any) -> Any:
+    """Serve the inspector with its files.
+
+    Parameters
+    ----------
+    runs : a run, a path (of a run or a folder of runs), or several of them.
+    slug : the page's name in its address.
+    options : as `panel.serve` takes them, such as address, websocket_origin, basic_auth, show, threaded.
+
+    Returns
+    -------
+    Panel's server, or its thread with threaded=True; otherwise only once the server was stopped.
+
+    Raises
+    ------
+    InputError : not a folder, or a port that is taken.
+    """
+    import panel as pn
+
+    from workbench.app.files import ROUTES
+    from workbench.app.shell import open_inspector, store_of
+
+    folders = folders_of(runs)
+    store_of(folders)
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((options.get("address") or "", port))
+        except OSError as error:
+            raise InputError(f"Port {port} cannot be used ({error.strerror}); give another.") from None
+    if options.get("basic_auth"):
+        options["cookie_secret"] = secrets.token_hex(32)
+    return pn.serve({slug: lambda: open_inspector(folders)}, port=port, extra_patterns=ROUTES,
+                    title="Duplex Workbench", **options)  # fmt: skip
+
+
 def inspect(
     runs: Any, *, height: int = 900, port: int | None = None, base_url: str | None = None, **state: Any
 ) -> Inspector:
     """Open runs in the inspector; the last value of a notebook cell shows it.
 
-    runs : a run, a path (of a run or a folder of runs), or several of them. state : what to open, by the
+    runs : as for `serve`. state : what to open, by the
     names of the workspace, such as view="sweep", case="R1_C2_i1_L1" or together=["a", "b"]. The server
     listens on this machine alone, under a name that cannot be guessed. Where the notebook runs on another
     machine, forward `port`, or give `base_url`, the address under which the browser reaches that port (by
@@ -55,14 +91,10 @@ def inspect(
     ------
     InputError : not a folder, no such state, or a port that is taken.
     """
-    import panel as pn
+    from workbench.app.shell import store_of
+    from workbench.app.workspace import Workspace, to_query
 
-    from workbench.app import links
-    from workbench.app.opening import open_inspector, store_of
-    from workbench.app.workspace import Workspace
-
-    folders = _folders(runs)
-    workspace = Workspace(store_of(folders))
+    workspace = Workspace(store_of(folders_of(runs)))
     try:
         workspace.param.update(**state)
     except (TypeError, ValueError) as error:
@@ -73,16 +105,14 @@ def inspect(
     outside = (base_url or (f"{prefix}proxy/{chosen}" if prefix else f"http://localhost:{chosen}")).rstrip("/")
     # Behind a proxy the page's host is not known here; the name that cannot be guessed stands in for it.
     origins = ["*"] if base_url or prefix else [f"localhost:{chosen}", f"127.0.0.1:{chosen}"]
-    _must_be_free(chosen)
-    server = pn.serve(
-        {slug: lambda: open_inspector(folders)}, port=chosen, address="127.0.0.1", websocket_origin=origins,
-        threaded=True, show=False, verbose=False, title="Duplex Workbench",
-    )  # fmt: skip
+    server = serve(runs, port=chosen, slug=slug, address="127.0.0.1", websocket_origin=origins, threaded=True,
+                   show=False, verbose=False)  # fmt: skip
     _await(chosen, server)
-    return Inspector(f"{outside}/{slug}{links.to_query(workspace)}", server, height)
+    return Inspector(f"{outside}/{slug}{to_query(workspace)}", server, height)
 
 
-def _folders(runs: Any) -> tuple[str, ...]:
+def folders_of(runs: Any) -> tuple[str, ...]:
+    """The folders of runs, or of paths, one or several."""
     many = [runs] if hasattr(runs, "folder") or isinstance(runs, str | os.PathLike) else runs
     if not isinstance(many, Iterable):
         raise InputError(f"{runs!r} is neither a run nor a folder of runs.")
@@ -90,14 +120,6 @@ def _folders(runs: Any) -> tuple[str, ...]:
     if not found:
         raise InputError("There is no run to inspect; give a run or a folder of runs.")
     return found
-
-
-def _must_be_free(port: int) -> None:
-    with socket.socket() as listener:
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise InputError(f"Port {port} cannot be used ({error.strerror}); give another as port=.") from None
 
 
 def _await(port: int, server: Any, patience_s: float = 20.0) -> None:

@@ -14,11 +14,15 @@ import param
 from panel.custom import JSComponent
 from panel.viewable import Viewer
 
-from workbench.app import annotation_files, links
+from workbench.app import annotation_files, annotations
+from workbench.app.components import text_pane
+from workbench.app.detail import load_detail
 from workbench.app.export import case_page, export_bundle, page_name
 from workbench.app.look import TEXT_CSS, WIDGET_CSS, css
+from workbench.app.run_rows import benchmark_of
 from workbench.app.store import Key, key_of
-from workbench.app.workspace import Workspace
+from workbench.app.tables import muted
+from workbench.app.workspace import IN_LINK, Workspace, to_query
 from workbench.errors import InputError
 from workbench.pictures.texts import esc, plain
 
@@ -47,22 +51,20 @@ class ShareView(Viewer):
         css = {"stylesheets": [WIDGET_CSS], "margin": (0, 8, 0, 0)}
         self.of = pn.widgets.RadioButtonGroup(options={"…": ""}, height=28, **(css | {"margin": (0, 0, 8, 0)}))
         self.link = CopyLink(sizing_mode="stretch_width", margin=(0, 0, 12, 0))
-        self.case, self.rows, self.people, self.told = (
-            pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 6, 0), stylesheets=[TEXT_CSS]) for _ in range(4)
-        )
-        self.page = _download("download this case", self._case_page, **css)
+        self.case, self.rows, self.people, self.told = (text_pane() for _ in range(4))
+        self.page = _download("download this case", "case.html", self._case_page, **css)
         self.prepare = pn.widgets.Button(name="prepare the bundle", height=30, width=170, **css)
-        self.bundle = _download("download the bundle", lambda: io.BytesIO(self._zip), visible=False, **css)
-        self.labels = _download("download TextGrid and Audacity labels of this case", self._case_labels, **css)
+        self.bundle = _download("download the bundle", "cases.zip", lambda: io.BytesIO(self._zip), visible=False, **css)
+        self.labels = _download("download TextGrid and Audacity labels", "case.zip", self._case_labels, **css)
         self.run = pn.widgets.Select(options=[], width=260, **css)
-        self.table = _download("download CSV", self._table, **css)
-        self.all_labels = _download("download all of the run (zip)", self._run_zip, **css)
+        self.table = _download("download CSV", "annotations.csv", self._table, **css)
+        self.all_labels = _download("download all of the run (zip)", "annotations.zip", self._run_zip, **css)
         self._zip, self._zip_of = b"", []
         self._working: threading.Thread | None = None
         self.of.param.watch(lambda *events: self.update(), "value")
         self.run.param.watch(lambda *events: self.update(), "value")
         self.prepare.on_click(lambda event: self.make_bundle())
-        watched = [*dict.fromkeys(links.NAMES.values()), "rows", "version"]
+        watched = [*dict.fromkeys(IN_LINK.values()), "rows", "version"]
         workspace.param.watch(lambda *events: self.update(), watched)
         self.param.watch(lambda *events: self.update(), "active")
         self.update()
@@ -76,21 +78,17 @@ class ShareView(Viewer):
             self._link()
             there = space.store.position(space.key) is not None
             name = " ".join(space.key[1:]).strip()
-            self.case.object = (
-                f"<h3>This case: {esc(name)} in {esc(space.run)}</h3><div class='wb-muted'>One HTML file with sound, "
-                "picture, verdict, judges, prompt and annotations. It plays without a server or a network.</div>"
-                if there else "<h3>This case</h3><div class='wb-muted'>No case is chosen; open one in Cases.</div>"
-            )  # fmt: skip
+            self.case.object = f"<h3>This case: {esc(name)} in {esc(space.run)}</h3>" + muted(
+                "One HTML file with sound, picture, verdict, judges, prompt and annotations. It plays without a server "
+                "or a network."
+            ) if there else "<h3>This case</h3>" + muted("No case is chosen; open one in Cases.")  # fmt: skip
             self.page.disabled = self.labels.disabled = not there
-            self.page.filename, self.labels.filename = (
-                f"{page_name(space.key) or 'case'}.html",
-                f"{page_name(space.key) or 'case'}.zip",
-            )
+            file = page_name(space.key) or "case"
+            self.page.filename, self.labels.filename = f"{file}.html", f"{file}.zip"
             count = len(space.rows)
-            self.rows.object = (
-                f"<h3>The {count:,} filtered rows of Cases</h3><div class='wb-muted'>A zip with index.html, a page a "
-                f"case and audio files. {self._limit(count)}</div>"
-            )
+            more = f" At most {MOST_CASES} here: narrow the filters, or use <code>workbench export RUN --failed</code>."
+            about = muted(f"A zip with index.html, a page a case and audio files.{more if count > MOST_CASES else ''}")
+            self.rows.object = f"<h3>The {count:,} filtered rows of Cases</h3>{about}"
             self.prepare.disabled = not 0 < count <= MOST_CASES
             if self._zip and self._zip_of != self.keys_of_rows():
                 self._made(b"", "The rows have changed; prepare the bundle again.", [])
@@ -99,12 +97,9 @@ class ShareView(Viewer):
                 self.run.options = runs
                 self.run.value = space.run if space.run in runs else runs[0] if runs else None
             self.table.disabled = self.all_labels.disabled = not runs
-            self.table.filename, self.all_labels.filename = "annotations.csv", "annotations.zip"
-            self.people.object = (
-                "<h3>What people said</h3><div class='wb-muted'>"
-                + ("The CSV's columns case, label and annotator are what <code>workbench judge-check --human</code> "
-                   "reads." if runs else "No case has been annotated yet; the form stands below the player of a case.")
-                + "</div>"
+            self.people.object = "<h3>What people said</h3>" + muted(
+                "The CSV is what <code>workbench judge-check --human</code> reads." if runs else
+                "No case has been annotated yet; the form stands below the player of a case."
             )  # fmt: skip
 
     def _link(self) -> None:
@@ -113,17 +108,11 @@ class ShareView(Viewer):
                    "the sweep": "sweep", "the overview": "overview"}  # fmt: skip
         if self.of.options != options:
             self.of.param.update(options=options, value="case" if space.case else "cases")
-        query = dict(part.partition("=")[::2] for part in links.to_query(space).lstrip("?").split("&") if part)
+        query = dict(part.partition("=")[::2] for part in to_query(space).lstrip("?").split("&") if part)
         query.pop("view", None)
         if self.of.value != "cases":
             query = {"view": self.of.value} | query
         self.link.query = "?" + "&".join(f"{name}={text}" for name, text in query.items()) if query else ""
-
-    def _limit(self, count: int) -> str:
-        if count <= MOST_CASES:
-            return ""
-        command = "<code>workbench export RUN --failed --out FOLDER</code>"
-        return f"At most {MOST_CASES} here: narrow the filters, or use {command}."
 
     # -- making files --------------------------------------------------------------------------
 
@@ -140,7 +129,7 @@ class ShareView(Viewer):
             return
         store, keys, document = self.workspace.store, self.keys_of_rows(), pn.state.curdoc
         self.bundle.visible = False
-        self.told.object = f'<div class="wb-muted">Making {len(keys)} pages …</div>'
+        self.told.object = muted(f"Making {len(keys)} pages …")
         served = document is not None and document.session_context
 
         def work() -> None:
@@ -159,23 +148,21 @@ class ShareView(Viewer):
 
     def _made(self, made: bytes, said: str, keys: list[Key]) -> None:
         self._zip, self._zip_of = made, keys
-        self.bundle.filename, self.bundle.visible = "cases.zip", bool(made)
-        size = f"{len(made) / 1e6:.1f} MB, ready." if made else esc(said, 300)
-        self.told.object = f'<div class="wb-muted">{size}</div>'
+        self.bundle.visible = bool(made)
+        self.told.object = muted(f"{len(made) / 1e6:.1f} MB, ready." if made else esc(said, 300))
 
     def _case_labels(self) -> io.BytesIO:
-        from workbench.app.annotations import of_row
-        from workbench.app.detail import load_detail
-
         key = self.workspace.key
-        people, _, _ = of_row(self.workspace.store.runs[key[0]].folder, *key[1:])
+        people, _, _ = annotations.of_row(self.workspace.store.runs[key[0]].folder, *key[1:])
         return _zipped(annotation_files.case_files(load_detail(self.workspace.store, key), people))
 
     def _table(self) -> io.BytesIO:
         run = self.workspace.store.runs[self.run.value]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "annotations.csv"
-            annotation_files.write_table(path, annotation_files.table(run.name, run.folder, run.benchmark))
+            annotation_files.write_table(
+                path, annotation_files.table(run.name, run.folder, benchmark_of(run.benchmark))
+            )
             return io.BytesIO(path.read_bytes())
 
     def _run_zip(self) -> io.BytesIO:
@@ -215,6 +202,6 @@ def _zipped(files: dict[str, str | bytes]) -> io.BytesIO:
     return stream
 
 
-def _download(label: str, make: Callable[[], io.BytesIO], **options) -> pn.widgets.FileDownload:
-    return pn.widgets.FileDownload(callback=make, label=label, filename="file", embed=False, height=32,
+def _download(label: str, file: str, make: Callable[[], io.BytesIO], **options) -> pn.widgets.FileDownload:
+    return pn.widgets.FileDownload(callback=make, label=label, filename=file, embed=False, height=32,
                                    width=40 + 7 * len(label), icon=None, **options)  # fmt: skip

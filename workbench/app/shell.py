@@ -6,15 +6,16 @@ one, write it in a module of its own and add a line to `VIEWS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import panel as pn
 import param
 from panel.viewable import Viewer
 
-from workbench.app import files, links
+from workbench.app import annotations, files
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView
 from workbench.app.compare_view import CompareView
@@ -24,7 +25,8 @@ from workbench.app.overview_view import OverviewView
 from workbench.app.share_view import ShareView
 from workbench.app.store import Store
 from workbench.app.sweep_view import SweepView
-from workbench.app.workspace import Workspace
+from workbench.app.workspace import IN_LINK, Workspace, read_query, to_query
+from workbench.errors import InputError
 from workbench.pictures.texts import esc
 
 
@@ -80,9 +82,12 @@ class Shell(Viewer):
         self.told = pn.pane.HTML("", margin=(0, 8), sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
         self.guide = pn.pane.HTML(HELP, visible=False, sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
         self.keys = Keys(keys=self._keys(), width=0, height=0, margin=0)
-        self.address = Address(state=[workspace.view, links.to_query(workspace)], width=0, height=0, margin=0)
+        first = next(iter(workspace.store.runs), None)
+        probe = workspace.store.address(first, "run.json") if first else ""
+        self.address = Address(state=[workspace.view, to_query(workspace)], probe=probe, width=0, height=0, margin=0)
         self.address.param.watch(lambda *events: self._went(), "went")
-        workspace.param.watch(lambda *events: self._write_address(), list(links.NAMES.values()))
+        self.address.param.watch(lambda *events: self._unserved(), "unserved")
+        workspace.param.watch(lambda *events: self._write_address(), list(IN_LINK.values()))
         self.body = pn.Column(sizing_mode="stretch_width", margin=0)
         self.tabs.param.watch(lambda event: workspace.param.update(view=event.new), "value")
         self.dark.on_click(lambda event: self.toggle_theme())
@@ -151,13 +156,21 @@ class Shell(Viewer):
         self.address.reload += 1
 
     def _write_address(self) -> None:
-        self.address.state = [self.workspace.view, links.to_query(self.workspace)]
+        self.address.state = [self.workspace.view, to_query(self.workspace)]
 
     def _went(self) -> None:
         """The browser's Back and Forward."""
         theme = self.workspace.theme
-        problems = links.read_query(self.workspace, self.address.to)
+        problems = read_query(self.workspace, self.address.to)
         self.workspace.param.update(theme=theme, message=" ".join(problems))  # colours turn only with the page
+
+    def _unserved(self) -> None:
+        """The server has no routes for files."""
+        said = (
+            "This server was started without `--plugins workbench.app.files`: sound comes through the page itself, "
+            "which takes longer, and files cannot be opened. `workbench inspect RUNS` serves them."
+        )
+        self.workspace.param.update(served=False, message=self.workspace.message or said)
 
     def __panel__(self):
         brand = pn.pane.HTML("<b>Duplex Workbench</b>", margin=(5, 16, 0, 0), stylesheets=[TEXT_CSS])
@@ -180,14 +193,40 @@ def session(store: Store) -> Shell:
     location = pn.state.location
     workspace = Workspace(store)
     query = location.search if location is not None else ""
-    problems = links.read_query(workspace, query)
+    problems = read_query(workspace, query)
     if workspace.case and store.position(workspace.key) is None:
         problems.append(f"There is no case {workspace.case!r} in a run {workspace.run!r} here.")
     workspace.message = " ".join(problems)
-    files.mount(store, pn.state.curdoc)
     pn.config.raw_css = [page_css(workspace.look)]
     pn.config.theme = "dark" if workspace.theme == "dark" else "default"
     shell = Shell(workspace)
     if pn.state.curdoc is not None and pn.state.curdoc.session_context:
         pn.state.add_periodic_callback(workspace.refresh, REFRESH_MS)
     return shell
+
+
+_opened: dict[tuple[str, ...], Store] = {}
+_lock = Lock()
+
+
+def store_of(folders: Sequence[str]) -> Store:
+    """The store of these folders, shared by all sessions of the process and known to `files`.
+
+    Raises
+    ------
+    InputError : one of them is not a folder.
+    """
+    key = tuple(map(str, folders))
+    with _lock:
+        if key not in _opened:
+            _opened[key] = made = Store(key, readers=[annotations.columns])
+            files.STORES[made.token] = made
+        return _opened[key]
+
+
+def open_inspector(folders: Sequence[str]) -> Any:
+    """The page of this session, or a sentence about why there is none."""
+    try:
+        return session(store_of(folders)).__panel__()
+    except InputError as error:
+        return pn.pane.HTML(f"<section>{esc(error)}</section>", stylesheets=[TEXT_CSS], margin=20)

@@ -9,138 +9,181 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-import pandas as pd
+import panel as pn
+import param
+from panel.viewable import Viewer
 
-from workbench import benchmarks
 from workbench.app import annotations
-from workbench.app.choosers import RunPicker
-from workbench.app.run_rows import RunRows
+from workbench.app.components import RunPicker, text_pane
+from workbench.app.look import WIDGET_CSS
+from workbench.app.run_rows import RunRows, benchmark_of
 from workbench.app.store import Store
 from workbench.app.workspace import Workspace
 from workbench.contract import Benchmark
 from workbench.errors import InputError
-from workbench.runs import load_run
-from workbench.scoring import MEASUREMENTS, VERDICTS
+from workbench.pictures.texts import esc
+from workbench.runs import Scores, read_scores
 from workbench.version import SCORER
-
-
-@dataclass(frozen=True)
-class Tables:
-    """A scored run as stored. `facts` are what must be alike for verdicts to be compared."""
-
-    measurements: pd.DataFrame
-    verdicts: pd.DataFrame
-    facts: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Choice:
     """The runs that a view shows, and sentences about those that it cannot."""
 
-    names: tuple[str, ...]
+    runs: tuple[RunRows, ...]
     benchmark: Benchmark | None
     told: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(run.name for run in self.runs)
 
-_KEEP = 24
-_kept: OrderedDict[tuple, Tables] = OrderedDict()
-_lock = Lock()
+    @property
+    def folders(self) -> list[Path]:
+        return [run.folder for run in self.runs]
 
 
 def identity(run: RunRows) -> tuple:
-    """Changes whenever verdicts, judges or recordings of the run change; not when somebody annotates."""
-    return str(run.folder), tuple(each for each in run.signature if each[0] != annotations.NAME)
+    """Changes whenever verdicts, judges or recordings of a run change; not when somebody annotates."""
+    return (str(run.folder), *(each for each in run.signature if each[0] != annotations.NAME))
+
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """The `most` values that were used last, for all sessions."""
+
+    def __init__(self, most: int):
+        self._most, self._lock = most, Lock()
+        self._kept: OrderedDict[Any, T] = OrderedDict()
+
+    def get(self, key: Any) -> T | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: Any, value: T) -> None:
+        with self._lock:
+            self._kept[key] = value
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+
+_tables: Kept[Scores] = Kept(24)
 
 
 def is_scored(run: RunRows) -> bool:
     return run.score.get("scorer") == SCORER
 
 
-def load_tables(run: RunRows) -> Tables:
+def load_tables(run: RunRows) -> Scores:
     """Measurements and verdicts of a run.
 
     Raises
     ------
     InputError : not scored, scored by another version, or unreadable.
     """
-    if not run.score:
-        raise InputError(f"{run.name} has not been scored; `workbench score` does it.")
-    if not is_scored(run):
-        raise InputError(f"{run.name} was scored by another version of the scorer; run `workbench score` again.")
-    key = identity(run)
-    with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
-    folder = run.folder / "scores"
-    try:
-        measurements, verdicts = pd.read_parquet(folder / MEASUREMENTS), pd.read_parquet(folder / VERDICTS)
-    except (OSError, ValueError) as error:
-        raise InputError(f"The scores of {run.name} cannot be read ({error}); run `workbench score` again.") from None
-    opened = load_run(run.folder)
-    facts = {name: run.score.get(name) for name in ("scorer", "thresholds", "vad")}
-    facts |= {"content": opened.content, "fingerprint": opened.fingerprint}
-    made = Tables(measurements, verdicts, facts)
-    with _lock:
-        _kept[key] = made
-        while len(_kept) > _KEEP:
-            _kept.popitem(last=False)
-    return made
+    found = _tables.get(identity(run))
+    if found is None:
+        found = read_scores(run.folder)
+        if found.problem:
+            raise InputError(found.problem)
+        _tables.put(identity(run), found)
+    return found
 
 
 def choose(workspace: Workspace, most: int) -> Choice:
     """The chosen runs that are scored and of one benchmark, in order; without a choice, those of one dataset."""
     store: Store = workspace.store
     told = [f"There is no run {name!r} here." for name in workspace.together if name not in store.runs]
-    wanted = [name for name in workspace.together if name in store.runs]
-    asked = bool(wanted)
-    if not asked:
-        wanted = _alike(store, workspace.run)
-    names: list[str] = []
-    for name in wanted:
-        run = store.runs[name]
+    asked = [store.runs[name] for name in workspace.together if name in store.runs]
+    runs: list[RunRows] = []
+    for run in asked or _alike(store, workspace.run):
         if not is_scored(run):
-            told.append(f"{name} has not been scored by this version of the scorer, so it is left out.")
-        elif names and run.benchmark != store.runs[names[0]].benchmark:
-            told.append(f"{name} is a run of {run.benchmark}, and {names[0]} of another benchmark; it is left out.")
-        elif len(names) == most:
+            told.append(f"{run.name} has not been scored by this version of the scorer, so it is left out.")
+        elif runs and run.benchmark != runs[0].benchmark:
+            told.append(f"{run.name} is a run of {run.benchmark}, and {runs[0].name} of another benchmark; "
+                        "it is left out.")  # fmt: skip
+        elif len(runs) == most:
             if asked:
-                told.append(f"At most {most} runs are shown here, so {name} is left out.")
+                told.append(f"At most {most} runs are shown here, so {run.name} is left out.")
         else:
-            names.append(name)
-    if not names:
+            runs.append(run)
+    if not runs:
         return Choice((), None, (*told, "No run here has been scored yet; `workbench score` does it."))
-    try:
-        return Choice(tuple(names), benchmarks.get(store.runs[names[0]].benchmark), tuple(told))
-    except InputError as error:
-        return Choice((), None, (*told, str(error)))
+    benchmark = benchmark_of(runs[0].benchmark)
+    if benchmark is None:
+        return Choice((), None, (*told, f"The benchmark {runs[0].benchmark!r} is not installed here."))
+    return Choice(tuple(runs), benchmark, tuple(told))
 
 
-def _alike(store: Store, run: str) -> list[str]:
+def _alike(store: Store, run: str) -> list[RunRows]:
     """Scored runs on the same cases: those of the chosen run, else the largest such group."""
-    groups: dict[tuple, list[str]] = {}
-    for name, each in store.runs.items():
+    groups: dict[tuple, list[RunRows]] = {}
+    for each in store.runs.values():
         if is_scored(each):
-            groups.setdefault((each.benchmark, frozenset(each.lines)), []).append(name)
-    return next((group for group in groups.values() if run in group), max(groups.values(), key=len, default=[]))
+            groups.setdefault((each.benchmark, frozenset(each.contents.cases)), []).append(each)
+    return next((group for group in groups.values() if run in [each.name for each in group]),
+                max(groups.values(), key=len, default=[]))  # fmt: skip
 
 
-def folders(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:
-    return [workspace.store.runs[name].folder for name in names]
+class Together(Viewer):
+    """A view of several runs: their picker, and sentences about what it cannot show.
+
+    Subclasses say how many runs there may be, and draw in `update`, which is called when something changed
+    and does nothing while the view is off screen.
+    """
+
+    workspace: Workspace = param.ClassSelector(class_=Workspace)
+    active = param.Boolean(True)
+    most, baseline, watched = 8, False, ("together", "version")
+
+    def __init__(self, workspace: Workspace, **params: Any):
+        super().__init__(workspace=workspace, **params)
+        self.picker = RunPicker(most=self.most, baseline=self.baseline, colours=list(workspace.look.series),
+                                sizing_mode="stretch_width", margin=(0, 0, 8, 0))  # fmt: skip
+        self.told = text_pane(8)
+        self._state: tuple | None = None
+        self._build()
+        self.picker.param.watch(self._picked, "chosen")
+        workspace.param.watch(lambda *events: self.update(), list(self.watched))
+        self.param.watch(lambda *events: self.update(), "active")
+        self.update()
+
+    def _build(self) -> None:
+        """Make the view's own parts."""
+
+    def update(self) -> None:
+        raise NotImplementedError
+
+    def choice(self, *more: Any) -> Choice | None:
+        """The runs to show, when they (or `more`) have changed since the last call."""
+        choice = choose(self.workspace, self.most)
+        state = (*map(identity, choice.runs), choice.told, *more)
+        if state == self._state:
+            return None
+        self._state = state
+        options = [name for name, run in self.workspace.store.runs.items() if is_scored(run)]
+        self.picker.shown = list(choice.names)
+        self.picker.param.update(options=options, chosen=list(choice.names))
+        return choice
+
+    def tell(self, told: list[str], kind: str = "fail") -> None:
+        self.told.object = "".join(f'<div class="wb-{kind}">{esc(text, 600)}</div>' for text in told)
+
+    def _picked(self, event: Any) -> None:
+        """Take over what a person picks; what the view itself shows is no choice and stays out of the link."""
+        if list(event.new) != self.picker.shown:
+            self.workspace.together = list(event.new)
 
 
-def watch_picker(picker: RunPicker, workspace: Workspace) -> None:
-    """Take over what a person picks; what a view itself shows is no choice and stays out of the link."""
-
-    def picked(event) -> None:
-        if list(event.new) != picker.shown:
-            workspace.together = list(event.new)
-
-    picker.param.watch(picked, "chosen")
-
-
-def show_picker(picker: RunPicker, store: Store, names: tuple[str, ...]) -> None:
-    picker.shown = list(names)
-    picker.param.update(options=[name for name, run in store.runs.items() if is_scored(run)], chosen=list(names))
+def rule_switch(workspace: Workspace, **css: Any) -> pn.widgets.RadioButtonGroup:
+    """As published or strict, for all views that decide."""
+    options = {"as published": "verdict", "strict": "strict"}
+    made = pn.widgets.RadioButtonGroup(options=options, height=28, stylesheets=[WIDGET_CSS], **css)
+    made.param.watch(lambda event: workspace.param.update(rule=event.new), "value")
+    return made

@@ -4,9 +4,8 @@ A row is keyed by (run, case, event, metric); the last two are '' for benchmarks
 Only what tables and filters need is held: a case, a record or spans are read when somebody looks at
 them (see `detail`). One store serves all sessions of a process.
 
-Columns that every row has: run, case, event, metric, benchmark, conversation, verdict ('pass', 'fail',
-'not_eligible', 'unmeasurable', 'not scored', 'not recorded'), strict, label, limit, limit_value, reason, onset_s,
-offset_s, latency_s, error, judge_score, judge_label, annotation; and the benchmark's own tags.
+Every row has the columns of `run_rows.CORE`, and those that its benchmark declares. A verdict is 'pass', 'fail',
+'not_eligible', 'unmeasurable', 'not scored' or 'not recorded'.
 """
 
 from __future__ import annotations
@@ -15,23 +14,27 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
 
 from workbench.app.filters import Table
-from workbench.app.run_rows import CORE, RunRows, read_run, signature
+from workbench.app.run_rows import CORE, RunRows, columns_of, read_run, signature
+from workbench.contract import KEYS, Column
 from workbench.errors import InputError
 from workbench.files import content_key
 
 Key = tuple[str, str, str, str]
-KEY = ("run", "case", "event", "metric")
+KEY = ("run", *KEYS)
+ROUTE = "wb-files"
+"""Under which `files` serves the files of runs."""
 
 _LOOK_AGAIN_S = 2.0
 """Sessions share one look at the disk in this time."""
 
 
-def key_of(row: pd.Series) -> Key:
-    return tuple(row[name] for name in KEY)
+def key_of(row: pd.Series, names: Iterable[str] = KEY) -> Key:
+    return tuple(row[name] for name in names)
 
 
 def whole_key(key: Iterable[str]) -> Key:
@@ -170,8 +173,13 @@ class Store:
         """The frame prepared for filtering, made once a version for all sessions."""
         with self._lock:
             if self._table is None:
-                self._table = Table(self.frame, self.texts)
+                self._table = Table(self.frame, self.texts, self.columns)
             return self._table
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """What is declared of the columns of these runs, in the order of tables."""
+        return columns_of(list(dict.fromkeys(run.benchmark for run in self.runs.values())))
 
     def position(self, key: Key) -> int | None:
         """The row of a key in `frame`, or None."""
@@ -180,6 +188,10 @@ class Store:
     def row(self, key: Key) -> pd.Series | None:
         at = self.position(key)
         return None if at is None else self.frame.iloc[at]
+
+    def address(self, run: str, relative: str) -> str:
+        """The address of a run's file, relative to the page, so that it holds behind any prefix or proxy."""
+        return f"{ROUTE}/{self.token}/{self.runs[run].token}/{quote(relative)}"
 
     def by_token(self, token: str) -> RunRows | None:
         return next((run for run in self.runs.values() if run.token == token), None)

@@ -1,4 +1,4 @@
-"""Thresholds as sliders: whole runs decided again while a hand moves, and which cases turn."""
+"""Thresholds as sliders: whole runs decided again while a hand moves, and which rows turn."""
 
 from __future__ import annotations
 
@@ -7,170 +7,160 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-import param
-from panel.viewable import Viewer
 
-from workbench.app.choosers import RunPicker, Sliders
-from workbench.app.components import RowsTable
-from workbench.app.look import TEXT_CSS, WIDGET_CSS
+from workbench.app.components import RowsTable, Sliders, head, text_pane
+from workbench.app.filters import ordered
+from workbench.app.look import WIDGET_CSS
 from workbench.app.redecide import Answer, Redecide
-from workbench.app.side_by_side import choose, identity, load_tables, show_picker, watch_picker
-from workbench.app.store import KEY, key_of
-from workbench.app.sweep_texts import rank_table, slider
-from workbench.app.workspace import Workspace
+from workbench.app.side_by_side import Together, load_tables, rule_switch
+from workbench.app.store import key_of
+from workbench.app.tables import rank_table
+from workbench.contract import WORDS, Threshold
 from workbench.errors import InputError
 from workbench.pictures import tau_histogram
 from workbench.pictures.sweeps import Ranking, SweepMaps
-from workbench.pictures.texts import esc, plain
+from workbench.pictures.texts import cell
 
-MOST_RUNS = 8
 SIDE_PX = 250
-_LABELS = ("run", "case", "event", "level", "action", "metric", "role")
+_NOT_SHOWN = ("verdict", "strict", "label", "latency_s", "judge_score", "reason", "error", "annotation")
+"""Columns of Cases that say nothing of a setting."""
 
 
-class SweepView(Viewer):
+class SweepView(Together):
     """Decides the chosen runs under the workspace's thresholds. `engine` does the arithmetic."""
 
-    workspace: Workspace = param.ClassSelector(class_=Workspace)
-    active = param.Boolean(True)
     keys = ("r",)
+    watched = ("together", "thresholds", "rule", "version")
 
-    def __init__(self, workspace: Workspace, **params):
-        super().__init__(workspace=workspace, **params)
-        theme = workspace.look
-        css = {"stylesheets": [WIDGET_CSS], "margin": (0, 0, 8, 0), "width": SIDE_PX - 18}
-        self.picker = RunPicker(most=MOST_RUNS, colours=list(theme.series), baseline=False, sizing_mode="stretch_width",
-                                margin=(0, 0, 8, 0))  # fmt: skip
+    def _build(self) -> None:
+        space, theme = self.workspace, self.workspace.look
+        css = {"margin": (0, 0, 8, 0), "width": SIDE_PX - 18}
         self.sliders = Sliders(width=SIDE_PX - 18, margin=(0, 0, 4, 0))
-        self.reset = pn.widgets.Button(name="reset to defaults (r)", height=28, **css)
-        self.rule = pn.widgets.RadioButtonGroup(
-            options={"as published": "verdict", "strict": "strict"}, height=28, **css
-        )
+        self.reset = pn.widgets.Button(name="reset (r)", height=28, stylesheets=[WIDGET_CSS], **css)
+        self.rule = rule_switch(space, **css)
         self.rank_by, self.map_of, self.across, self.up = (
-            pn.widgets.Select(name=name, options=[], **css) for name in ("rank by", "map of", "map: across", "map: up")
+            pn.widgets.Select(name=name, options=[], stylesheets=[WIDGET_CSS], **css)
+            for name in ("rank by", "map of", "map: across", "map: up")
         )
-        self.told, self.ranks = (
-            pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 8, 0), stylesheets=[TEXT_CSS]) for _ in range(2)
-        )
+        self.ranks, self.title = text_pane(8), text_pane(0)
+        self.title.object = "<h3>Rows whose verdict turned (a click opens the case)</h3>"
         self.maps, self.ranking = SweepMaps(theme), Ranking(theme)
         self.grid_tau = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
         self.grid_box = pn.Card(
             self.grid_tau, title="Rankings over the whole preset", collapsed=True, sizing_mode="stretch_width",
             margin=(0, 0, 8, 0), stylesheets=[WIDGET_CSS],
         )  # fmt: skip
-        self.table = RowsTable(size=12, sizing_mode="stretch_width", empty="No verdict differs from the default.",
+        self.table = RowsTable(size=12, sizing_mode="stretch_width", empty="No verdict has turned.",
                                stylesheets=[".holder { max-height: 380px; min-height: 90px; }"])  # fmt: skip
         self.engine: Redecide | None = None
         self.answer: Answer | None = None
-        self._prepared: tuple | None = None
-        self._where: dict[str, np.ndarray] = {}
-        self._turned = np.zeros(0, int)
-        self._to_pass: set[int] = set()
-        watch_picker(self.picker, workspace)
+        self._turned: list[tuple[int, str, int]] = []
+        self._shown = np.zeros(0, int)
+        self._quiet = False
         self.sliders.param.watch(lambda *events: self._moved(), "moved")
-        self.reset.on_click(lambda event: workspace.param.update(thresholds={}))
-        self.rule.param.watch(lambda event: workspace.param.update(rule=event.new), "value")
+        self.reset.on_click(lambda event: space.param.update(thresholds={}))
         for widget in (self.rank_by, self.map_of, self.across, self.up):
             widget.param.watch(lambda *events: self._again(), "value")
         self.table.param.watch(lambda *events: self._page(), ["page", "sort"])
         self.table.param.watch(lambda event: self._open(event.new), "opened")
-        workspace.param.watch(lambda *events: self.update(), ["together", "thresholds", "rule", "version"])
         self.grid_box.param.watch(lambda *events: self._whole_preset(), "collapsed")
-        self.param.watch(lambda *events: self.update(), "active")
-        self._quiet = False
-        self.update()
 
     # -- state -> picture ----------------------------------------------------------------------
 
     @property
     def settings(self) -> dict[str, float]:
-        """The workspace's thresholds that this benchmark has, held within the sliders' bounds."""
-        if self.engine is None:
-            return {}
-        known = self.engine.benchmark.defaults
+        """The workspace's thresholds that this benchmark has, at least 0."""
+        known = self.engine.benchmark.threshold if self.engine else {}
         return {name: max(0.0, float(value)) for name, value in self.workspace.thresholds.items() if name in known}
 
     def update(self) -> None:
         """Prepare the runs where they changed, then decide and draw."""
-        if not self.active:
-            return
-        with pn.io.hold():
-            self._prepare()
-            self._decide()
+        if self.active:
+            with pn.io.hold():
+                self._prepare()
+                self._decide()
 
     def _again(self) -> None:
-        if self.active and not self._quiet:
-            with pn.io.hold():
-                self._decide()
+        if not self._quiet:
+            self.update()
 
     def _prepare(self) -> None:
         space = self.workspace
-        choice = choose(space, MOST_RUNS)
-        runs = [space.store.runs[name] for name in choice.names]
-        state = (tuple(map(identity, runs)), space.rule, space.version, choice.told)
-        if state == self._prepared:
+        choice = self.choice(space.rule, space.version)
+        if choice is None:
             return
-        self._prepared = state
         self.rule.value = space.rule
-        show_picker(self.picker, space.store, choice.names)
-        told, measurements = list(choice.told), {}
-        for run in runs:
+        told, measurements, limits = list(choice.told), {}, {}
+        for run in choice.runs:
             try:
                 measurements[run.name] = load_tables(run).measurements
+                limits[run.name] = run.score.get("thresholds", {})
             except InputError as error:
                 told.append(str(error))
-        unknown = [name for name in space.thresholds if choice.benchmark and name not in choice.benchmark.defaults]
-        told += [f"{choice.benchmark.name} has no threshold {name!r}; it is left out." for name in unknown]
-        self.told.object = "".join(f'<div class="wb-fail">{esc(text, 300)}</div>' for text in told)
-        self.engine = Redecide(choice.benchmark, measurements, space.rule) if measurements else None
-        if self.engine is None:
-            return
-        at = space.store.position
-        self._where = {
-            name: np.array([-1 if (place := at(key)) is None else place for key in _keys(name, frame)], int)
-            for name, frame in self.engine.frames.items()
-        }
-        self._offer()
-        self._whole_preset()
+        self.engine = None
+        if measurements:
+            first, known = next(iter(limits)), choice.benchmark.threshold
+            told += [f"{choice.benchmark.title} has no threshold {name!r}; it is left out." for name in space.thresholds
+                     if name not in known]  # fmt: skip
+            told += [f"{name} was scored with other thresholds than {first}; here all runs begin with those of {first}."
+                     for name, own in limits.items() if own != limits[first]]  # fmt: skip
+            own = {name: value for name, value in limits[first].items() if name in known}
+            try:
+                self.engine = Redecide(choice.benchmark, measurements, own, space.rule)
+            except InputError as error:
+                told.append(str(error))
+        self.tell(told)
+        if self.engine is not None:
+            self._offer()
+            self._whole_preset()
 
     def _offer(self) -> None:
         """What can be chosen: scores, and the thresholds of the map."""
-        decider, defaults = self.engine.benchmark.decider, list(self.engine.benchmark.defaults)
-        names = self.engine.score_names
-        axes = list(decider.preset) or defaults
-        longest = sorted(axes, key=lambda name: -len(decider.preset.get(name, ())))
+        engine, benchmark = self.engine, self.engine.benchmark
+        scores = {score.heading: name for name, score in engine.scores.items()}
+        limits = {threshold.heading: name for name, threshold in benchmark.threshold.items()}
+        longest = sorted(limits.values(), key=lambda name: -len(benchmark.threshold[name].grid))
         self._quiet = True
         try:
             for widget, options, usual in (
-                (self.rank_by, names, decider.ranking),
-                (self.map_of, names, names[0]),
-                (self.across, defaults, longest[1] if len(longest) > 1 else defaults[0]),
-                (self.up, defaults, longest[0]),
+                (self.rank_by, scores, benchmark.ranking),
+                (self.map_of, scores, next(iter(engine.scores))),
+                (self.across, limits, longest[min(1, len(longest) - 1)]),
+                (self.up, limits, longest[0]),
             ):
-                value = widget.value if widget.value in options else usual
+                value = widget.value if widget.value in options.values() else usual
                 widget.param.update(options=options, value=value)
         finally:
             self._quiet = False
 
     def _decide(self) -> None:
         engine = self.engine
-        for part in (self.maps.figure, self.ranking.figure):
+        for part in (self.maps.figure, self.ranking.figure, self.ranks, self.table, self.title):
             part.visible = engine is not None
-        self.ranks.visible = self.table.visible = engine is not None
         if engine is None:
             return
-        settings, score = self.settings, self.rank_by.value
+        settings, score, known = self.settings, self.rank_by.value, engine.benchmark.threshold
         self.answer = answer = engine.at(settings, score)
-        full = dict(engine.benchmark.defaults) | settings
+        full = engine.limits | settings
         x, y = self.across.value, self.up.value
         if x == y:
-            y = next(name for name in [*engine.benchmark.decider.preset, *engine.benchmark.defaults, x] if name != x)
-        grid, axes = engine.grid(settings, x, y, self.map_of.value), {x: engine.axis(x), y: engine.axis(y)}
-        self.maps.show(grid, engine.names, axes, full, engine.benchmark.defaults, self.map_of.value)
-        self.ranking.fill(engine.names, engine.base[score][0], answer.scores[score], score)
+            y = next((name for name in known if name != x), x)
+        if x != y:
+            grid, axes = engine.grid(settings, x, y, self.map_of.value), {x: engine.axis(x), y: engine.axis(y)}
+            self.maps.show(grid, engine.names, axes, full, engine.limits, engine.scores[self.map_of.value].heading)
+        chosen = engine.scores[score]
+        self.ranking.fill(engine.names, engine.base[score][0], answer.scores[score], chosen.heading,
+                          less=chosen.better == "less")  # fmt: skip
         self.ranks.object = rank_table(engine, answer, score, settings)
-        self._list_flips(answer)
-        self.sliders.sliders = [slider(engine.benchmark, name, full[name]) for name in engine.benchmark.defaults]
+        place = self.workspace.store.position
+        self._turned = [
+            (at, name, int(row))
+            for name, rows in answer.flips.items()
+            for row in rows
+            if (at := place(engine.keys[name][row])) is not None
+        ]
+        self._page()
+        self.sliders.sliders = [slider(known[name], full[name], engine.limits[name]) for name in known]
 
     def _whole_preset(self) -> None:
         """The preset's settings all at once, when somebody opens that part."""
@@ -181,56 +171,32 @@ class SweepView(Viewer):
             [None if math.isnan(value) else float(value) for value in found.tau], theme=self.workspace.look
         )
 
-    # -- cases that turned ---------------------------------------------------------------------
-
-    def _list_flips(self, answer: Answer) -> None:
-        parts, to_pass = [], []
-        for name, rows in answer.flips.items():
-            places = self._where[name][rows]
-            parts.append(places[places >= 0])
-            to_pass += places[answer.now[name][rows]].tolist()
-        self._turned = np.concatenate(parts) if parts else np.zeros(0, int)
-        self._to_pass = set(to_pass)
-        self._page()
-
     def _page(self) -> None:
-        frame, table = self.workspace.frame, self.table
-        shown_columns = [name for name in _LABELS if name in frame and (name != "event" or frame[name].ne("").any())]
-        places = self._turned
-        column = table.sort.lstrip("-")
-        if column in frame and len(places):
-            order = frame[column].iloc[places].astype(str).reset_index(drop=True).sort_values(
-                ascending=not table.sort.startswith("-"), kind="stable").index  # fmt: skip
-            places = places[order.to_numpy()]
-        self._shown = places
-        page = min(table.page, max(0, math.ceil(len(places) / table.size) - 1))
-        here = places[page * table.size : (page + 1) * table.size]
-        part = frame.iloc[here]
-        rows = []
-        for place, (_, row) in zip(here.tolist(), part.iterrows(), strict=True):
-            was, now = ("fail", "pass") if place in self._to_pass else ("pass", "fail")
-            rows.append([*(plain(row[name], 80) for name in shown_columns), was, now, self._turns_at(row)])
-        columns = [[name, name, ""] for name in shown_columns]
-        columns += [["was", "at default", "word"], ["now", "now", "word"], ["at", "turns", "long"]]
-        with pn.io.hold():
-            table.param.update(columns=columns, rows=rows, page=page, total=len(places), stamp=table.stamp + 1)
+        """The rows that turned."""
+        table, frame = self.table, self.workspace.store.frame
+        columns = {name: column for name, column in self.workspace.table.shown.items() if name not in _NOT_SHOWN}
+        turned = {at: (name, row) for at, name, row in self._turned}
+        self._shown = ordered(frame, np.array(list(turned), int), table.sort.lstrip("-"), table.sort.startswith("-"))
 
-    def _turns_at(self, row: Any) -> str:
-        found = self.engine.frames.get(row["run"])
-        if found is None:
-            return ""
-        for name in KEY[1:]:
-            found = found[found[name] == row[name]] if name in found else found
-        flip = self.engine.benchmark.decider.flip(found.iloc[0].to_dict()) if len(found) else None
-        return "" if flip is None else str(flip)
+        def rows(part: slice) -> list[list[str]]:
+            here, turns = self._shown[part].tolist(), {}
+            for run in {turned[at][0] for at in here}:
+                own = [at for at in here if turned[at][0] == run]
+                found = self.engine.turns(run, [turned[at][1] for at in own], self.settings)
+                turns |= dict(zip(own, found, strict=True))
+            both = (self.engine.before, self.answer.states)
+            words = {at: [WORDS[int(each[turned[at][0]][0][turned[at][1]])] for each in both] for at in here}
+            return [[*(cell(frame[name].iloc[at]) for name in columns), *words[at], turns[at]] for at in here]
+
+        more = (["was", "was", "word"], ["now", "now", "word"], ["at", "turns", "long"])
+        table.fill(len(self._shown), [*map(head, columns.values()), *more], rows)
 
     # -- browser -> state ----------------------------------------------------------------------
 
     def _moved(self) -> None:
         if self.engine is None:
             return
-        usual = self.engine.benchmark.defaults
-        values = self.sliders.values
+        usual, values = self.engine.limits, self.sliders.values
         with pn.io.hold():
             self.workspace.thresholds = {
                 name: value for name, value in values.items() if abs(value - float(usual[name])) > 1e-9
@@ -249,16 +215,19 @@ class SweepView(Viewer):
         side = pn.Column(self.sliders, self.reset, self.rule, self.rank_by, self.map_of, self.across, self.up,
                          width=SIDE_PX, margin=(0, 14, 0, 0))  # fmt: skip
         wide = {"sizing_mode": "stretch_width", "margin": (0, 0, 8, 0)}
-        flips = pn.pane.HTML("<h3>Cases whose verdict turned since the default (a click opens the case)</h3>",
-                             stylesheets=[TEXT_CSS], margin=0, sizing_mode="stretch_width")  # fmt: skip
         main = pn.Column(self.told, self.ranks, pn.pane.Bokeh(self.ranking.figure, **wide),
-                         pn.pane.Bokeh(self.maps.figure, **wide), self.grid_box, flips, self.table,
+                         pn.pane.Bokeh(self.maps.figure, **wide), self.grid_box, self.title, self.table,
                          sizing_mode="stretch_width", margin=0)  # fmt: skip
         return pn.Column(
             self.picker, pn.Row(side, main, sizing_mode="stretch_width"), sizing_mode="stretch_width", margin=0
         )
 
 
-def _keys(name: str, frame) -> list:
-    parts = [frame[part].astype(str) if part in frame else [""] * len(frame) for part in KEY[1:]]
-    return [(name, *key) for key in zip(*parts, strict=True)]
+def slider(threshold: Threshold, value: float, usual: float) -> dict[str, Any]:
+    """One threshold, for `choosers.Sliders`. usual : the value in force, which it returns to."""
+    low, high, step = threshold.range
+    return {
+        "name": threshold.name, "heading": threshold.heading, "about": threshold.about, "value": value, "low": low,
+        "high": max(high, value), "step": step, "unit": threshold.unit, "usual": float(usual),
+        "ticks": list(threshold.grid),
+    }  # fmt: skip

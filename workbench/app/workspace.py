@@ -6,7 +6,9 @@ this module knows of widgets or of a browser.
 
 from __future__ import annotations
 
+import json
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
 
 import numpy as np
 import pandas as pd
@@ -30,17 +32,18 @@ class Workspace(param.Parameterized):
     ranges = param.Dict({}, doc="column -> [low, high]")
     words = param.String("", doc="free-text search")
     sort = param.String("", doc="column, with a leading '-' for descending")
-    by = param.String("level", doc="what the strip of pass rates is split by")
+    by = param.String("", doc="what the strip of pass rates is split by")
     at_s = param.Number(None, allow_None=True, doc="moment on the session clock of the chosen case")
     span = param.List([], doc="[from, to] seconds shown of the chosen case; [] for all")
     theme = param.Selector(default="light", objects=["light", "dark"])
     together = param.List([], item_type=str, doc="runs that stand side by side, the baseline first; [] for all")
-    thresholds = param.Dict({}, doc="threshold -> value, those that differ from the default")
+    thresholds = param.Dict({}, doc="threshold -> value, those that were moved")
     rule = param.Selector(default="verdict", objects=["verdict", "strict"])
     align = param.Selector(default="clock", objects=["clock", "window"], doc="what stacked systems share")
     section = param.String("", doc="the open part of the overview")
     version = param.Integer(0, doc="version of the store that is shown")
     rows = param.Array(np.zeros(0, int), doc="positions in the frame of the filtered rows, in order")
+    served = param.Boolean(True, doc="whether the server hands out files of runs (see `files`)")
     message = param.String("", doc="a sentence for the person, such as why a link leads nowhere")
 
     def __init__(self, store: Store, **params: Any):
@@ -119,13 +122,106 @@ class Workspace(param.Parameterized):
         at = (0 if by > 0 else len(self.rows) - 1) if here is None else min(max(here + by, 0), len(self.rows) - 1)
         self.select(key_of(self.frame.iloc[self.rows[at]]))
 
-    def siblings(self) -> list[Key]:
-        """The same case, event and metric in every run that has it, in the order of the runs."""
-        frame = self.frame
-        same = frame[(frame["case"] == self.case) & (frame["event"] == self.event) & (frame["metric"] == self.metric)]
-        return [key_of(row) for _, row in same.iterrows()]
+    def sound(self, run: str, detail: Any) -> str:
+        """Where the browser finds the recording of a `Detail`; '' for none.
+
+        Where the server does not hand out files it is the whole recording, as lossless FLAC in a data URL.
+        """
+        if not detail.audio:
+            return ""
+        if self.served:
+            return self.store.address(run, detail.audio)
+        return detail.recording.data_url("flac")
 
     def others(self) -> pd.DataFrame:
         """All rows of the chosen case in its run, in their own order; the index is the position in the frame."""
         frame = self.store.frame
         return frame[(frame["run"] == self.run) & (frame["case"] == self.case)]
+
+
+# -- state <-> address: what stands in an address comes from anywhere -------------------------------------
+
+IN_LINK = {
+    "view": "view", "run": "run", "case": "case", "event": "event", "metric": "metric", "q": "words", "sort": "sort",
+    "by": "by", "theme": "theme", "t": "at_s", "span": "span", "only": "chosen", "within": "ranges",
+    "runs": "together", "set": "thresholds", "rule": "rule", "align": "align", "part": "section",
+}  # fmt: skip
+"""Name in the address -> param of the workspace."""
+
+_LONGEST = 8_000
+
+
+def to_query(workspace: Workspace) -> str:
+    """The address's query, `?...`; what stands at its default is left out."""
+    out = []
+    for name, attribute in IN_LINK.items():
+        value = getattr(workspace, attribute)
+        if value == workspace.param[attribute].default or value in (None, "", [], {}):
+            continue
+        if isinstance(value, float):
+            value = round(value, 3)
+        if isinstance(value, list):
+            value = [round(entry, 3) if isinstance(entry, float) else entry for entry in value]
+        out.append((name, value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))))
+    return "?" + urlencode(out, quote_via=quote, safe=",:[]") if out else ""
+
+
+def read_query(workspace: Workspace, query: str) -> list[str]:
+    """Apply an address to a workspace in one step; sentences about what could not be used.
+
+    What the address does not name returns to its default.
+    """
+    change: dict[str, Any] = {attribute: workspace.param[attribute].default for attribute in IN_LINK.values()}
+    problems = []
+    if len(query) > _LONGEST:
+        return [f"The link is {len(query)} characters long, where at most {_LONGEST} are read."]
+    for name, text in parse_qsl(query.lstrip("?"), keep_blank_values=False):
+        if name not in IN_LINK:
+            continue
+        try:
+            change[IN_LINK[name]] = _value(workspace.param[IN_LINK[name]], IN_LINK[name], text)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            problems.append(f"The link's {name!r} cannot be used ({text[:60]!r}), so it was left out.")
+    try:
+        workspace.param.update(**change)
+    except ValueError as error:
+        problems.append(f"The link cannot be used: {error}")
+    return problems
+
+
+def _value(kind: param.Parameter, attribute: str, text: str) -> Any:
+    if isinstance(kind, param.Selector):
+        if text not in kind.objects:
+            raise ValueError(text)
+        return text
+    if isinstance(kind, param.String):
+        return text
+    value = json.loads(text)
+    if isinstance(kind, param.Number):
+        return _seconds(value)
+    if attribute == "span":
+        low, high = (_seconds(entry) for entry in value)
+        if not low < high:
+            raise ValueError(text)
+        return [low, high]
+    if attribute == "chosen":
+        return {str(name): [str(entry) for entry in _list(values)] for name, values in value.items()}
+    if attribute == "ranges":
+        return {str(name): [_seconds(low), _seconds(high)] for name, (low, high) in value.items()}
+    if attribute == "together":
+        return list(dict.fromkeys(str(entry) for entry in _list(value)))
+    if attribute == "thresholds":
+        return {str(name): _seconds(limit) for name, limit in value.items()}
+    raise ValueError(text)
+
+
+def _list(value: Any) -> list:
+    if not isinstance(value, list):
+        raise ValueError(value)
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e7:
+        raise ValueError(value)
+    return float(value)

@@ -2,16 +2,19 @@
 
 There are two behind one interface: the shipped texts, and any OpenAI-compatible chat endpoint. Items
 are validated by a function handed in, land one at a time, and a batch that stopped goes on with
-what is missing: what counts as there is the caller's to say, by leaving it out of `tasks`.
+what is missing: what counts as there is the caller's to say, by leaving it out of `tasks`. What is
+finished stands on a `Shelf`: a folder that `build --scripts` takes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from string import Template
 from typing import Any, Protocol
 
@@ -21,6 +24,7 @@ from workbench.chat.client import ChatClient, ChatSettings, Reply, ServerFault
 from workbench.chat.messages import digest, schema
 from workbench.chat.reading import AnswerError, Reading, read_reply
 from workbench.errors import InputError
+from workbench.files import content_key, read_json, write_json, write_text
 
 TRIES = 4
 """How often a model may write one item before the item is given up."""
@@ -253,6 +257,86 @@ async def write_all(
     finally:
         await author.close()
     return refused
+
+
+# -- what is finished --------------------------------------------------------------------------------------
+
+PROVENANCE, SUMMARY = "author", "author.json"
+GRAM, SAME_SHARE = 5, 0.2
+"""Two texts are the same when they share this much of the shorter one's runs of GRAM words. The closest two
+shipped IFEval scripts share 0.10, which is the exchange of two telephone numbers."""
+
+_PLAIN = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": " -- ", "\u2014": " -- ", "\u2026": "..."}
+)
+
+Grams = frozenset[tuple[str, ...]]
+
+
+def plain(text: str) -> str:
+    """Typographic quotes and dashes made plain, white space single."""
+    return " ".join(text.translate(_PLAIN).split())
+
+
+def grams(text: str) -> Grams:
+    """The runs of GRAM words of a text."""
+    words = re.findall(r"[a-z']+", text.lower())
+    return frozenset(tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1))
+
+
+def alike(one: Grams, other: Grams) -> bool:
+    """Whether two texts are too much the same."""
+    return len(one & other) > SAME_SHARE * max(1, min(len(one), len(other)))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did: items written now, kept from before, and a sentence for each it could not have."""
+
+    written: int
+    kept: int
+    problems: tuple[str, ...]
+
+
+class Shelf:
+    """The folder of finished items: a YAML file each, `author/` with where each comes from, `author.json`.
+
+    An item mended by hand stays as it is, and is marked as edited.
+
+    Raises
+    ------
+    InputError : `out` is a file.
+    """
+
+    def __init__(self, out: Path, what: str):
+        if out.exists() and not out.is_dir():
+            raise InputError(f"{out} is a file, where a folder for the {what} is needed; give another --out.")
+        self.out = out
+
+    def land(self, key: str, item: BaseModel, page: str, about: Mapping[str, Any]) -> None:
+        """Write one item as `page`: provenance first, so that an item is never without."""
+        write_json(self.out / PROVENANCE / f"{key}.json", {"id": key, "text": _print_of(item), **about})
+        write_text(self.out / f"{key}.yaml", page)
+
+    def origins(self, items: Mapping[str, BaseModel]) -> list[dict[str, Any]]:
+        """Where each item comes from, and whether its text was changed since."""
+        out = []
+        for key, item in items.items():
+            try:
+                origin = read_json(self.out / PROVENANCE / f"{key}.json")
+                edited = origin.get("text") != _print_of(item)
+            except (InputError, AttributeError):
+                origin, edited = {"id": key, "author": "unknown"}, False
+            out.append({**origin, "edited": edited})
+        return out
+
+    def sum_up(self, summary: Mapping[str, Any], origins: Sequence[Mapping[str, Any]]) -> None:
+        """Gather what is there in `author.json`."""
+        write_json(self.out / SUMMARY, {**summary, "items": origins})
+
+
+def _print_of(item: BaseModel) -> str:
+    return content_key(item.model_dump(), length=64)
 
 
 def _sentence(text: str) -> str:

@@ -172,7 +172,7 @@ def process(samples: np.ndarray, rate_hz: int) -> np.ndarray:
         raise InputError("the engine returned NaN or infinite samples; try another voice or another engine.")
     speech = shorten_pauses(trim(audio.resample(samples, rate_hz, RATE_HZ)))
     levels = _frame_levels(speech)
-    rms = float(np.sqrt(np.mean(np.square(np.minimum(levels, _loudest(levels))))))
+    rms = float(np.sqrt(np.mean(np.square(np.minimum(levels, 2 * _loudest(levels))))))
     finished = limited(speech * np.float32(_from_db(RMS_DBFS) / rms))
     ramp = np.linspace(0.0, 1.0, round(RAMP_S * RATE_HZ), dtype=np.float32)
     finished[: len(ramp)] *= ramp

@@ -14,6 +14,7 @@ from workbench.files import content_key
 from workbench.judges.ask import Backend, now
 from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.records import Judgement, JudgeRecord, Session, item_key, judge_key
+from workbench.judges.spoken import heard
 from workbench.judges.store import LINES, Log, export, read_lines, write_record
 from workbench.runs import Run
 from workbench.version import VERSION
@@ -210,11 +211,15 @@ def _items(run: Run, judge: Judge, log: Log, tally: Tally, limit: int | None) ->
     items: list[Item] = []
     for case_id in run.recorded()[:limit]:
         try:
-            items += judge.items(run.cases[case_id], run.record(case_id))
+            items += judge.items(run.cases[case_id], heard(run, case_id))
+            continue
         except NotJudgeable as why:
-            tally.not_judgeable += 1
-            held = log.latest.get((case_id, ""))
-            if held is None or held.status != "not_judgeable" or held.reason != why.reason:
-                reason = {"status": "not_judgeable", "reason": why.reason, "message": str(why)}
-                log.append(Judgement(case=case_id, key=why.reason, date=now(), **reason))
+            reason, message = why.reason, str(why)
+        except InputError as error:
+            reason, message = "bad_record", str(error)
+        tally.not_judgeable += 1
+        held = log.latest.get((case_id, ""))
+        if held is None or (held.status, held.reason) != ("not_judgeable", reason):
+            told = {"status": "not_judgeable", "reason": reason, "message": message}
+            log.append(Judgement(case=case_id, key=reason, date=now(), **told))
     return items

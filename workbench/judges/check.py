@@ -20,6 +20,7 @@ from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.batch import Tally, ask_all, describe_judge
 from workbench.judges.probes import BASE, Probe, probes_of
 from workbench.judges.records import Judgement
+from workbench.judges.spoken import heard
 from workbench.judges.store import LINES, Log, export, load_latest, read_lines, write_csv, write_record
 from workbench.runs import Run
 from workbench.statistics import cluster_mean, rate
@@ -99,7 +100,7 @@ def sample(run: Run, judge: Judge, count: int, seed: int) -> list[tuple[Case, It
     spoken: list[tuple[Case, Item]] = []
     for case_id in run.recorded():
         try:
-            items = judge.items(run.cases[case_id], run.record(case_id))
+            items = judge.items(run.cases[case_id], heard(run, case_id))
         except NotJudgeable:
             continue
         spoken += [(run.cases[case_id], item) for item in items if item.text(judge.judged) != judge.silence]
@@ -194,7 +195,10 @@ def _opposed(judge: Judge, lines: Iterable[Judgement]) -> tuple[pd.DataFrame, pd
         for line in said.values()
         if opposes(line.rationale or "", line.values[judge.label], judge.labels)
     ]
-    finding = _share("reason", "ends in another label", len(apart), len(said), "few")
+    every = pd.DataFrame([(line.case, line.case) for line in said.values()], columns=["case", "conversation"])
+    against = {(row["case"], row["item"]) for row in apart}
+    true = pd.Series([(line.case, line.item) in against for line in said.values()], dtype=bool)
+    finding = _share("reason", "ends in another label", every, true, "few")
     finding |= {"expected": "none", "holds": not apart if said else None, "errors": 0}
     return pd.DataFrame(apart, columns=["case", "item", "label", "rationale"]), pd.DataFrame([finding])
 

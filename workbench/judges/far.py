@@ -54,19 +54,31 @@ class FarBackend:
         await self._stack.aclose()
 
     async def ask(self, judge: Judge, item: Item, key: str) -> Judgement:
-        what = self._settings if self._settings is not None else copy(self._backend)
-        line, requests = await self._client.submit(_ask, what, judge, item, key, pure=False)
+        # A client of a server is made by the worker; the settings are what makes it.
+        what = copy(self._backend) if self._settings is None else self._settings
+        line, requests, fault = await self._client.submit(_ask, what, judge, item, key, pure=False)
         self.requests += requests
+        if fault is not None:
+            kind, words, state = fault
+            raised = kind.__new__(kind, *words)
+            raised.__dict__.update(state)
+            raise raised
         return line
 
 
-def _ask(what: Any, judge: Judge, item: Item, key: str) -> tuple[Judgement, int]:
-    from workbench.judges.client import Settings
+def _ask(what: Any, judge: Judge, item: Item, key: str) -> tuple[Judgement | None, int, tuple | None]:
+    """On a worker: the judgement, how many requests it took, and what was raised, in parts.
 
-    async def ask() -> tuple[Judgement, int]:
-        backend = ModelJudge(what) if isinstance(what, Settings) else what
-        before = backend.requests
+    In parts, since faults of servers are made of more than their words and would not travel whole.
+    """
+    backend = what if hasattr(what, "ask") else ModelJudge(what)
+    before = backend.requests
+
+    async def ask() -> Judgement:
         async with backend:
-            return await backend.ask(judge, item, key), backend.requests - before
+            return await backend.ask(judge, item, key)
 
-    return asyncio.run(ask())
+    try:
+        return asyncio.run(ask()), backend.requests - before, None
+    except Exception as error:
+        return None, backend.requests - before, (type(error), error.args, error.__dict__)

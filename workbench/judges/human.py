@@ -48,7 +48,7 @@ def read_labels(path: Path, judge: Judge, cases: dict[str, object]) -> pd.DataFr
     for number, line in lines:
         case, label = (line["case"] or "").strip(), (line["label"] or "").strip()
         annotator = (line.get("annotator") or "").strip() or "one annotator"
-        item = (line.get("item") or line.get("event") or "").strip()
+        item = (line.get("item" if "item" in names else "event") or "").strip()
         if not label:
             continue
         if case not in cases:

@@ -10,9 +10,26 @@ from __future__ import annotations
 import re
 
 from workbench.cases import RATE_HZ
-from workbench.episodes import EpisodeRecord
+from workbench.episodes import EpisodeRecord, load_audio, loud_spans, sounded
+from workbench.errors import InputError
+from workbench.runs import Run
 
 _WORD = re.compile(r"\S+\s*")
+
+
+def heard(run: Run, case_id: str) -> EpisodeRecord:
+    """The record of a case as it is judged: without words where its recording is mute.
+
+    Where the audio is not there (a run shared without it), the words are taken as they stand.
+    """
+    record = run.record(case_id)
+    if not record.text:
+        return record
+    try:
+        stereo = load_audio(run.episodes, record)
+    except InputError:
+        return record
+    return sounded(record, loud_spans(stereo[:, 1]))
 
 
 def timed_words(record: EpisodeRecord) -> list[tuple[float, str]]:

@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pandas as pd
+
 _LONGEST = 20_000
 
 
@@ -61,7 +63,7 @@ def pairs(entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> str:
 def nothing(value: Any) -> bool:
     if value is None or (isinstance(value, str) and not value):
         return True
-    return isinstance(value, float) and math.isnan(value)
+    return value is pd.NA or (isinstance(value, float) and math.isnan(value))
 
 
 def number(value: Any) -> Any:
@@ -69,6 +71,11 @@ def number(value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.3f}".rstrip("0").rstrip(".")
     return value
+
+
+def cell(value: Any) -> str:
+    """A value in a table, as text."""
+    return "" if nothing(value) else plain(number(value), 300)
 
 
 _MARK = re.compile(r"<[a-z_]+(:[^<>]*)?>")

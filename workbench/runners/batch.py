@@ -118,7 +118,9 @@ def _first(make: Factory) -> tuple[Agent, Traits]:
         raise
     except door.Refused as error:
         raise InputError(f"{error}.") from None
-    except (Exception, SystemExit) as error:  # a user's own class may do anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's own class may do anything, sys.exit and cancelling included
         lacking = [door.words(error)]
     if lacking:
         raise InputError(

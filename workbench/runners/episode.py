@@ -320,7 +320,9 @@ async def run_episode(
     try:
         agent = make_agent()
         episode = _Episode(case, clips, agent, door.traits(agent.traits), clock, policy)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit and cancelling included
         failure = Failure(kind="agent_not_made", message=f"The agent could not be made: {door.words(error)}")
         return Result(without_recording(case, failure, clock.kind, policy), None, None)
     failure, retry = await _perform(episode)
@@ -375,14 +377,18 @@ async def _perform(episode: _Episode) -> tuple[Failure | None, bool]:
     except AgentError as error:
         failure = Failure(kind=door.words(error.kind), message=door.words(error.message))
         retry = bool(error.retry)
-    except Exception as error:
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise
+    except BaseException as error:
         failure = Failure(kind="agent_exception", message=door.words(error))
     finally:
         try:
             await episode.guard.run(episode.close(), CLOSE_S)
         except Stuck:
             episode.recorder.log("close_failed", message=f"The agent took more than {CLOSE_S:g} s to close.")
-        except Exception as error:
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException as error:
             episode.recorder.log("close_failed", message=door.words(error))
         await episode.guard.clear()
     return failure, retry

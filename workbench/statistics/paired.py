@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import stats
@@ -121,6 +122,12 @@ def paired_difference(
     )
 
 
+@lru_cache(256)
+def _coins(count: int) -> np.ndarray:
+    """Chances of 0 to `count` heads."""
+    return stats.binom.pmf(np.arange(count + 1), count, 0.5)
+
+
 def sign_flip(sums: Sequence, *, seed: int = 0) -> float:
     """Two-sided p value that sums per conversation are as likely to be negative as positive.
 
@@ -154,7 +161,7 @@ def sign_flip(sums: Sequence, *, seed: int = 0) -> float:
         chances = np.ones(1)
         for step, count in zip(*np.unique(most.astype(int), return_counts=True), strict=True):
             steps = np.zeros(2 * step * count + 1)
-            steps[:: 2 * step] = stats.binom.pmf(np.arange(count + 1), count, 0.5)
+            steps[:: 2 * step] = _coins(int(count))
             chances = np.convolve(chances, steps)
         reach = len(chances) // 2
         # The outcomes are symmetric, and the middle one belongs to both tails.

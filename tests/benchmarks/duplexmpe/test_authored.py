@@ -1,11 +1,10 @@
 """Scenario pairs: every rule names what breaks it; the shipped set, its cases, and its variations."""
 
 import json
-from itertools import pairwise
 
 import pytest
 
-from workbench import benchmarks, datasets
+from workbench import datasets
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe import build, check
 from workbench.benchmarks.duplexmpe.authoring import author_scripts
@@ -30,7 +29,7 @@ def manifest(tmp_path_factory):
 
 
 def test_the_shipped_set_keeps_every_rule(data):
-    assert benchmarks.get("duplex-mpe").validate_authored() == []
+    assert build.validate_authored() == []
     assert len(data.scenarios) == check.PAIRS
     assert [f"{s.id}: {fault}" for s in data.scenarios.values() for fault in check.style_faults(s)] == []
 
@@ -123,21 +122,41 @@ def test_a_slice_takes_whole_pairs_of_every_bucket_and_size_first(tmp_path):
         build.build(BuildOptions(tmp_path / "x", audio=False, limit=1))
 
 
-def test_voices_are_clearly_different_and_always_the_same(data):
-    voices = HibariEngine.voices
-    order = ["deep", "low-slow", "low", "mid", "high", "high-brisk", "bright"]
-    used = set()
+def test_voices_fit_who_speaks_and_are_always_the_same(data):
+    engine, used = HibariEngine(), set()
     for scenario in data.scenarios.values():
-        chosen = voices_for(scenario, voices)
-        assert chosen == voices_for(scenario, voices) and len(set(chosen.values())) == len(scenario.speakers) + 1
-        steps = sorted(order.index(chosen[speaker].partition(":")[2]) for speaker in scenario.speakers)
-        assert all(b - a >= 2 for a, b in pairwise(steps))
+        chosen = voices_for(scenario, engine)
+        assert chosen == voices_for(scenario, engine) and len(set(chosen.values())) == len(scenario.speakers) + 1
+        assert set(scenario.people) == set(scenario.speakers)
+        assert all(engine.people[chosen[name]].sex == sex for name, (sex, _) in scenario.people.items())
         used |= set(chosen.values())
-    assert used == set(voices)
-    some = next(iter(data.scenarios.values()))
-    assert len(set(voices_for(some, [f"other:{n}" for n in range(9)]).values())) == len(some.speakers) + 1
-    with pytest.raises(InputError, match="take an engine with more"):
-        voices_for(some, voices[:3])
+    assert used == set(engine.voices)
+
+
+def test_neither_the_name_nor_the_length_nor_a_device_word_gives_t_away(data):
+    turns = [scenario.turns[scenario.target] for scenario in data.scenarios.values()]
+    longer = [len(turn.implicit.split()) - len(turn.explicit.split()) for turn in turns]
+    assert max(map(abs, longer)) <= check.LONGER and abs(sum(longer)) / len(longer) < 1
+    named = sum(
+        any(word in turn.implicit.lower() for word in scenario.attributes["device"].split() if len(word) > 3)
+        for scenario, turn in zip(data.scenarios.values(), turns, strict=True)
+    )
+    assert named <= 0.4 * len(turns)
+    # The same sentence with the name always at the same place is told.
+    always = [
+        scenario.model_copy(
+            update={
+                "turns": tuple(
+                    turn.model_copy(update={"text": f"Aria, {turn.text}"}) if turn.label == "N4_Q" else turn
+                    for turn in scenario.turns
+                )
+            }
+        )
+        for scenario in data.scenarios.values()
+    ]
+    assert any("N4_Q turns; vary it" in problem for problem in check.spread(always))
+    others = [turn.text for s in data.scenarios.values() for turn in s.turns if turn.label == "N2" and turn.text]
+    assert sum(any(name in text for name in ("Juno,", "Marlow,", "Beacon,", "Otto,")) for text in others) >= 10
 
 
 def test_variations_keep_the_rules_and_name_their_source(data):

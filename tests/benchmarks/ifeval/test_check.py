@@ -119,7 +119,7 @@ def test_one_repeat_of_the_chunks_is_allowed_and_two_are_not(faulty):
     gap = " <chunk_gap:1.2s> "
     chunks = [f"<chunk:{word} two>" for word in ("one", "three", "four", "five", "six")]
     for count, fits in ((2, False), (3, True), (4, True), (5, False)):
-        assert (faulty("R1_C4_i5", turn2="It's " + gap.join(chunks[:count])) == []) == fits
+        assert (faulty("R1_C4_i5", turn2="I've got it right here, it's " + gap.join(chunks[:count])) == []) == fits
 
 
 def test_a_missing_and_a_stray_script_are_named(data):

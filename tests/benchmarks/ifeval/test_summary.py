@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from workbench.benchmarks.ifeval.summary import tables
 
 from workbench import datasets
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.measure import unmeasured
+from workbench.benchmarks.ifeval.tables import tables
 from workbench.contract import BuildOptions
 
 
@@ -21,7 +21,7 @@ def grid(tmp_path_factory):
 def scored(grid, chance, seed=0, missing=0.0):
     """A made-up system: passes a case with a chance by level; verdicts need no measurements here."""
     random = np.random.default_rng(seed)
-    frame = pd.DataFrame([unmeasured(case, None) for case in grid])
+    frame = pd.DataFrame([row for case in grid for row in unmeasured(case, None)])
     passed = random.random(len(frame)) < frame["level"].map(chance).to_numpy()
     gone = random.random(len(frame)) < missing
     frame["reason"] = np.where(gone, "no_model_onset", None)

@@ -14,5 +14,7 @@ export function render({ model, el }) {
   model.on("state", write);
   model.on("reload", () => { write(); location.reload(); });
   window.addEventListener("popstate", back);
+  // A server that was started without the routes of `files` answers 404: sound then comes through the websocket.
+  if (model.probe) fetch(model.probe, { method: "HEAD" }).then((answer) => answer.ok || model.send_msg({ unserved: true }), () => null);
   model.on("remove", () => window.removeEventListener("popstate", back));
 }

@@ -6,7 +6,7 @@ const typing = (event) => {
   if (tag === "input") return !["checkbox", "radio", "button", "range"].includes(target.type);
   return tag === "textarea" || tag === "select" || target?.isContentEditable === true;
 };
-const onButton = (event) => event.composedPath()[0]?.matches?.("button:focus-visible, summary, a, input, [role=option]:focus-visible") ?? false;
+const ACTS = "button:focus-visible, summary, a, input, [role=option]:focus-visible";
 
 const searchField = (root) => {
   for (const each of root.querySelectorAll("*")) {
@@ -19,7 +19,16 @@ const searchField = (root) => {
 
 export function render({ model, el }) {
   el.style.display = "none";
+  // What the mouse clicked keeps the focus, and the next key makes it look as if the keyboard had put it there:
+  // Enter and space then belong to the page, until Tab is pressed.
+  let clicked = null;
+  const click = (event) => { clicked = event.detail > 0 ? event.composedPath()[0].closest?.("button, summary, a") : clicked; };
+  const onButton = (event) => {
+    const target = event.composedPath()[0];
+    return target !== clicked && (target?.matches?.(ACTS) ?? false);
+  };
   const press = (event) => {
+    if (event.key === "Tab") clicked = null;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (typing(event)) {
       if (event.key === "Escape") event.composedPath()[0].blur();
@@ -42,6 +51,10 @@ export function render({ model, el }) {
     event.preventDefault();
     model.send_msg({ key: event.key });
   };
+  document.addEventListener("click", click, true);
   document.addEventListener("keydown", press);
-  model.on("remove", () => document.removeEventListener("keydown", press));
+  model.on("remove", () => {
+    document.removeEventListener("click", click, true);
+    document.removeEventListener("keydown", press);
+  });
 }

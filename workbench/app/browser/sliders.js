@@ -22,24 +22,26 @@ export function render({ model, el }) {
   const draw = () => {
     box.replaceChildren();
     lines.clear();
-    for (const { name, value, low, high, step, usual, unit, ticks } of model.sliders) {
+    for (const { name, heading, about, value, low, high, step, usual, unit, ticks } of model.sliders) {
       const line = document.createElement("div");
       line.className = "line";
       const label = document.createElement("label"), range = document.createElement("input"),
         number = document.createElement("input"), was = document.createElement("button"), list = document.createElement("datalist");
-      label.textContent = name;
+      label.textContent = heading;
+      label.title = `${name}${about ? `: ${about}` : ""}`;
       label.htmlFor = range.id = `slider-${name}`;
       range.type = "range";
+      range.setAttribute("aria-label", `${heading} (${name})`);
       number.type = "number";
       for (const each of [range, number]) { each.min = low; each.max = high; each.step = step; each.value = value; }
       number.step = "any";
-      number.setAttribute("aria-label", `${name}${unit ? ` in ${unit}` : ""}`);
+      number.setAttribute("aria-label", `${heading} (${name})${unit ? ` in ${unit}` : ""}`);
       list.id = `ticks-${name}`;
       for (const tick of ticks) list.append(new Option(String(tick), tick));
       range.setAttribute("list", list.id);
       was.type = "button";
       was.className = "was";
-      was.title = `back to the default, ${usual}${unit ? ` ${unit}` : ""}`;
+      was.title = `back to what the runs were scored with, ${usual}${unit ? ` ${unit}` : ""}`;
       was.textContent = `${usual}${unit ? ` ${unit}` : ""}`;
       const paint = () => { line.classList.toggle("moved", Math.abs(Number(range.value) - usual) > 1e-9); };
       const take = (from) => {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +19,15 @@ from workbench.benchmarks.duplexmpe.check import scenario_faults
 from workbench.benchmarks.duplexmpe.stages import Desk, write_stages
 from workbench.benchmarks.duplexmpe.varied import vary
 from workbench.chat.client import ChatSettings
-from workbench.construct.authors import Author, ChatAuthor
+from workbench.construct.authors import PROVENANCE, Author, ChatAuthor, Outcome, Shelf
 from workbench.errors import InputError, ProblemsFound
-from workbench.files import content_key, read_json, write_json, write_text
 
 SHIPPED, COMBINATORIAL = "shipped", "combinatorial"
 """Names in place of a model: the shipped pairs, and variations of them."""
 
 PAIRS = 2000
 """The size of the published set."""
-PROVENANCE, SUMMARY = "author", "author.json"
 MAX_TOKENS = 3000
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call did: pairs written now, kept from before, and a sentence for each it could not have."""
-
-    written: int
-    kept: int
-    problems: tuple[str, ...]
 
 
 def author_scripts(
@@ -66,7 +54,7 @@ def author_scripts(
     """
     if limit is not None and limit < 1:
         raise InputError(f"--limit {limit} leaves no pair; give at least 1.")
-    shelf = Shelf(Path(out))
+    shelf = Pairs(Path(out))
     if base_url is None and model in (SHIPPED, COMBINATORIAL):
         return _copied(shelf, model, limit, seed)
     settings = ChatSettings(
@@ -76,7 +64,7 @@ def author_scripts(
     return asyncio.run(write_pairs(shelf, lambda: ChatAuthor(settings), limit or PAIRS, concurrency, seed))
 
 
-def _copied(shelf: Shelf, model: str, limit: int | None, seed: int) -> Outcome:
+def _copied(shelf: Pairs, model: str, limit: int | None, seed: int) -> Outcome:
     sources = au.load().scenarios
     made: Iterable[au.Scenario] = list(sources.values())[:limit]
     if model == COMBINATORIAL:
@@ -96,7 +84,7 @@ def _copied(shelf: Shelf, model: str, limit: int | None, seed: int) -> Outcome:
 
 
 async def write_pairs(
-    shelf: Shelf, make: Callable[[], Author], count: int, concurrency: int = 4, seed: int = 0
+    shelf: Pairs, make: Callable[[], Author], count: int, concurrency: int = 4, seed: int = 0
 ) -> Outcome:
     """The three steps for every pair that is missing, with any author."""
     desk = Desk(shelf.out / PROVENANCE / "work", seed)
@@ -117,13 +105,11 @@ async def write_pairs(
     return Outcome(len(shelf.scenarios) - before, len(kept), tuple(problems))
 
 
-class Shelf:
+class Pairs(Shelf):
     """The folder of finished pairs."""
 
     def __init__(self, out: Path):
-        if out.exists() and not out.is_dir():
-            raise InputError(f"{out} is a file, where a folder for the scenarios is needed; give another --out.")
-        self.out = out
+        super().__init__(out, "scenarios")
         self.scenarios: dict[str, au.Scenario] = {}
         if out.is_dir() and any(out.glob("*.yaml")):
             problems: list[str] = []
@@ -135,28 +121,18 @@ class Shelf:
                 raise ProblemsFound([f"{problem} Or remove its file to have it written anew." for problem in problems])
 
     def keep(self, scenario: au.Scenario, about: dict[str, Any]) -> None:
-        """Land one pair: provenance first, so that a pair is never without."""
-        text = content_key(scenario.model_dump(), length=64)
-        write_json(self.out / PROVENANCE / f"{scenario.id}.json", {"id": scenario.id, "text": text, **about})
+        """Land one pair."""
         value = {"scenarios": [scenario.model_dump(exclude_none=True, mode="json")]}
-        write_text(
-            self.out / f"{scenario.id}.yaml", yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
-        )
+        page = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
+        self.land(scenario.id, scenario, page, about)
         self.scenarios[scenario.id] = scenario
 
     def summarise(self) -> None:
         """Gather the provenance of what is there in `author.json`; a text changed since is marked as edited."""
         if not self.scenarios:
             return
-        items = []
-        for name, scenario in sorted(self.scenarios.items()):
-            try:
-                item = read_json(self.out / PROVENANCE / f"{name}.json")
-                edited = item.get("text") != content_key(scenario.model_dump(), length=64)
-            except (InputError, AttributeError):
-                item, edited = {"id": name, "author": "unknown"}, False
-            items.append({**item, "edited": edited})
+        items = self.origins(dict(sorted(self.scenarios.items())))
         authors = sorted({str(item.get("model") or item.get("author")) for item in items})
         sources = {scenario.source for scenario in self.scenarios.values()}
         summary = {"benchmark": "duplex-mpe", "pairs": len(items), "conversations": len(sources), "authors": authors}
-        write_json(self.out / SUMMARY, {**summary, "items": items})
+        self.sum_up(summary, items)

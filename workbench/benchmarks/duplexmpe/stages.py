@@ -15,20 +15,69 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe.check import TURN_WORDS, TURNS, WORDS, scenario_faults, style_faults
-from workbench.benchmarks.duplexmpe.drafts import SAME_SHARE, Draft, Labelling, Rewrite, as_draft, clean, grams
 from workbench.cases import Record
 from workbench.chat.messages import boundary_of, fence
-from workbench.construct.authors import Author, Request, Task, Work, Written, write_all
+from workbench.construct.authors import (
+    Author,
+    Grams,
+    Request,
+    Task,
+    Work,
+    Written,
+    alike,
+    grams,
+    plain,
+    write_all,
+)
 from workbench.errors import InputError
 from workbench.files import content_key, read_json, write_json
 from workbench.progress import meter
 from workbench.shipped import data_path
 
 ROUNDS = 3
+
+
+class DraftTurn(Record):
+    speaker: str = Field(description="first name")
+    label: au.Label = Field(description="the turn's label")
+    text: str = Field(description="what is said")
+
+
+class Draft(Record):
+    """The explicit conversation."""
+
+    speakers: tuple[str, ...] = Field(description="first names, in order of appearance")
+    turns: tuple[DraftTurn, ...] = Field(description="the turns in order")
+    gold: str = Field(description="the answer to T as one short sentence")
+    accept: tuple[str, ...] = Field(description="two to five phrasings that make an answer right")
+
+
+class Rewrite(Record):
+    """What is different in the implicit version."""
+
+    implicit: str = Field(description="the request without the name, with a cue")
+    before: str = Field(description="another wording of the turn just before it, or an empty string")
+
+
+class Labelling(Record):
+    """The labels that a second pass gives."""
+
+    labels: tuple[au.Label, ...] = Field(description="one label a turn, in order")
+
+
+def as_draft(scenario: au.Scenario) -> Draft:
+    turns = tuple(
+        DraftTurn(speaker=turn.speaker, label=turn.label, text=turn.words("explicit")) for turn in scenario.turns
+    )
+    return Draft(speakers=scenario.speakers, turns=turns, gold=scenario.gold, accept=scenario.accept)
+
+
+def _grams(scenario: au.Scenario) -> Grams:
+    return grams(" ".join(turn.words("explicit") for turn in scenario.turns))
 
 
 class Desk:
@@ -41,11 +90,11 @@ class Desk:
         names = ("draft.md", "draft_request.md", "pair.md", "pair_request.md", "label.md", "again.md")
         self.prompts = {name: data_path("duplexmpe", "prompts", name).read_text(encoding="utf-8") for name in names}
         self.prompt_sha256 = content_key(self.prompts, length=64)
-        self.known = {scenario.id: grams(scenario) for scenario in self.shipped}
+        self.known = {scenario.id: _grams(scenario) for scenario in self.shipped}
 
     def learn(self, scenarios: Iterable[au.Scenario]) -> None:
         """Finished pairs that a new one must not repeat."""
-        self.known |= {scenario.id: grams(scenario) for scenario in scenarios}
+        self.known |= {scenario.id: _grams(scenario) for scenario in scenarios}
 
     def path(self, name: str, step: str) -> Path:
         return self.folder / f"{name}.{step}.json"
@@ -128,22 +177,22 @@ class Desk:
         attributes, bucket, _ = self.assigned(name)
         turns = []
         for turn in draft.turns:
-            text = clean(turn.text)
+            text = plain(turn.text)
             if turn.label == "T":
                 stand_in = re.sub(rf"\b{au.NAME}\b", "assistant", text)
                 turns.append(au.Turn(speaker=turn.speaker, label="T", explicit=text, implicit=stand_in))
             else:
                 turns.append(au.Turn(speaker=turn.speaker, label=turn.label, text=text))
         return au.Scenario(
-            id=name, attributes=attributes, speakers=draft.speakers, bucket=bucket, gold=clean(draft.gold),
-            accept=tuple(clean(text) for text in draft.accept), turns=tuple(turns),
+            id=name, attributes=attributes, speakers=draft.speakers, bucket=bucket, gold=plain(draft.gold),
+            accept=tuple(plain(text) for text in draft.accept), turns=tuple(turns),
         )  # fmt: skip
 
     def paired(self, name: str, rewrite: Rewrite) -> au.Scenario:
         scenario = self.explicit(name, self.answer(name, "draft", Draft))
         turns, target = list(scenario.turns), scenario.target
-        turns[target] = turns[target].model_copy(update={"implicit": clean(rewrite.implicit)})
-        before = clean(rewrite.before)
+        turns[target] = turns[target].model_copy(update={"implicit": plain(rewrite.implicit)})
+        before = plain(rewrite.before)
         if before and before != turns[target - 1].text:
             old = turns[target - 1]
             turns[target - 1] = au.Turn(speaker=old.speaker, label=old.label, explicit=old.text, implicit=before)
@@ -164,9 +213,9 @@ class Desk:
         return faults or self._sameness(name, scenario)
 
     def _sameness(self, name: str, scenario: au.Scenario) -> list[str]:
-        mine = grams(scenario)
+        mine = _grams(scenario)
         for other, theirs in self.known.items():
-            if other != name and len(mine & theirs) > SAME_SHARE * max(1, min(len(mine), len(theirs))):
+            if other != name and alike(mine, theirs):
                 return [f"it is too much like an existing conversation ({other}); write another one."]
         self.known[name] = mine
         return []

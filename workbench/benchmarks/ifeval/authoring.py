@@ -8,9 +8,7 @@ same call goes on after a stop; one mended by hand stays as it is.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from string import Template
@@ -24,27 +22,34 @@ from workbench.benchmarks.ifeval.check import script_faults
 from workbench.benchmarks.ifeval.script_rules import briefs, rule_faults
 from workbench.cases import Record
 from workbench.chat.client import ChatSettings
-from workbench.construct.authors import Author, ChatAuthor, Request, ShippedAuthor, Task, Work, Written, write_all
+from workbench.construct.authors import (
+    Author,
+    ChatAuthor,
+    Grams,
+    Outcome,
+    Request,
+    Shelf,
+    ShippedAuthor,
+    Task,
+    Work,
+    Written,
+    alike,
+    grams,
+    plain,
+    write_all,
+)
 from workbench.construct.markup import spoken
 from workbench.construct.voices import Age, Sex
 from workbench.errors import InputError, ProblemsFound
-from workbench.files import content_key, read_json, write_json, write_text
+from workbench.files import content_key
 from workbench.progress import meter
 from workbench.shipped import data_path
 
 SHIPPED = "shipped"
 """The model name that asks for the shipped scripts: a set to start from."""
 
-PROVENANCE, SUMMARY = "author", "author.json"
 MAX_TOKENS = 4000
 """An answer takes about 200; the rest is for models that think first."""
-GRAM, SAME_SHARE = 5, 0.2
-"""Two scripts are the same when they share this much of the shorter one's runs of GRAM words. The
-closest two shipped scripts share 0.10, which is the exchange of two telephone numbers."""
-
-_PLAIN = str.maketrans(
-    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": " -- ", "\u2014": " -- ", "\u2026": "..."}
-)
 
 
 class Answer(Record):
@@ -55,15 +60,6 @@ class Answer(Record):
     age: Age = Field(description="of the caller: the age band that the words suit")
     turn1: str = Field(description="the caller's first turn, plain words without markers")
     turn2: str = Field(description="the caller's second turn, with exactly the markers of the pattern")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call did: scripts written now, kept from before, and a sentence for each it could not have."""
-
-    written: int
-    kept: int
-    problems: tuple[str, ...]
 
 
 def author_scripts(
@@ -132,13 +128,12 @@ def _tasks(limit: int | None) -> list[Task]:
     return tasks[:limit]
 
 
-class Desk:
+class Desk(Shelf):
     """The folder that is written to, and what an author is told and checked by."""
 
     def __init__(self, out: Path):
-        if out.exists() and not out.is_dir():
-            raise InputError(f"{out} is a file, where a folder for the scripts is needed; give another --out.")
-        self.out, self.written = out, 0
+        super().__init__(out, "scripts")
+        self.written = 0
         self.data = au.load()
         folder = data_path("ifeval", "prompts")
         self.prompts = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.*"))}
@@ -220,31 +215,29 @@ class Desk:
         probe_id = self.streams[task.id][1]
         faults = script_faults(script, self.data.probes[probe_id], au.actions_of(self.data, task.id))
         kind, _, wanted = au.attribute_of(self.data, task.id).partition(": ")
-        if kind == "age band" and answer.age != wanted:
+        if kind == "age band" and answer.age != wanted and script != self.data.scripts.get(task.id):
             faults.append(f"the caller's age is {answer.age!r}, and {wanted!r} is asked for.")
         faults += rule_faults(script, probe_id)
-        return faults + self._sameness_faults(script)
+        try:
+            return faults + self._sameness_faults(script)
+        except ValueError:
+            return faults  # its markers cannot be read, as was named above
 
     def _sameness_faults(self, script: au.Script) -> list[str]:
         mine = _grams(script)
         others = [(f"the shipped {key}", other) for key, other in self.data.scripts.items() if key != script.id]
         others += [(key, other) for key, other in self.scripts.items()]
         for name, other in others:
-            theirs = _grams(other)
-            share = len(mine & theirs) / max(1, min(len(mine), len(theirs)))
-            same_scene = script.situation.lower() == other.situation.lower()
-            if share > SAME_SHARE or same_scene:
+            if alike(mine, _grams(other)) or script.situation.lower() == other.situation.lower():
                 return [f"it is too much like an existing one ({name}: {other.situation}); write another scene."]
         return []
 
     # --- what is kept ---
 
     def keep(self, task: Task, written: Written) -> None:
-        """Land one script: provenance first, so that a script is never without."""
+        """Land one script."""
         script = _script(task.id, written.answer)
-        text = content_key(script.model_dump(), length=64)
-        write_json(self.out / PROVENANCE / f"{task.id}.json", {"id": task.id, "text": text, **written.provenance})
-        write_text(self.out / f"{task.id}.yaml", _yaml(script))
+        self.land(task.id, script, _yaml(script), written.provenance)
         self.scripts[task.id] = script
         self.written += 1
 
@@ -252,21 +245,14 @@ class Desk:
         """Gather the provenance of what is there in `author.json`."""
         if not self.scripts:
             return
-        items = []
-        for key in (key for key in self.streams if key in self.scripts):
-            try:
-                item = read_json(self.out / PROVENANCE / f"{key}.json")
-                edited = item.get("text") != content_key(self.scripts[key].model_dump(), length=64)
-            except (InputError, AttributeError):
-                item, edited = {"id": key, "author": "unknown"}, False
-            items.append({**item, "edited": edited})
+        items = self.origins({key: self.scripts[key] for key in self.streams if key in self.scripts})
         usage: dict[str, int] = {}
         for item in items:
             for name, count in (item.get("usage") or {}).items():
                 usage[name] = usage.get(name, 0) + (count or 0)
         summary: dict[str, Any] = {"benchmark": "ifeval", "scripts": len(items), "of": len(self.streams)}
         summary |= {"models": sorted({str(item.get("model") or item["author"]) for item in items}), "usage": usage}
-        write_json(self.out / SUMMARY, {**summary, "items": items})
+        self.sum_up(summary, items)
 
 
 def pattern(probe: au.Probe, actions: Iterable[str] = ()) -> str:
@@ -284,15 +270,13 @@ def pattern(probe: au.Probe, actions: Iterable[str] = ()) -> str:
 
 
 def _script(stream: str, answer: Answer) -> au.Script:
-    """An answer as a script: typographic quotes and dashes made plain, white space single."""
-    plain = {name: " ".join(text.translate(_PLAIN).split()) for name, text in answer.model_dump().items()}
-    return au.Script(id=stream, **plain)
+    """An answer as a script, in plain characters."""
+    return au.Script(id=stream, **{name: plain(text) for name, text in answer.model_dump().items()})
 
 
 @lru_cache(maxsize=1024)
-def _grams(script: au.Script) -> frozenset[tuple[str, ...]]:
-    words = re.findall(r"[a-z']+", f"{script.turn1} {spoken(script.turn2)}".lower())
-    return frozenset(tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1))
+def _grams(script: au.Script) -> Grams:
+    return grams(f"{script.turn1} {spoken(script.turn2)}")
 
 
 def _yaml(script: au.Script) -> str:

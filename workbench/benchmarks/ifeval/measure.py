@@ -37,7 +37,7 @@ from workbench.benchmarks.ifeval.authored import ACTIONS
 from workbench.benchmarks.ifeval.cases import TURN2, WINDOW, expectation, tokens
 from workbench.brought import Interval, Seconds, Segments, given, name_of
 from workbench.cases import Case, Record
-from workbench.episodes import EpisodeRecord, unusable
+from workbench.episodes import EpisodeRecord, sounded, unusable
 
 MERGE_GAP_S = 0.3
 FIRST_WORDS = 8
@@ -155,7 +155,7 @@ def measure(
         row["user_spans"] = [[_s(start), _s(end)] for start, end in sp.merge(user, merge_gap_s)]
         if expected.action == "READBACK":
             # Words that were not heard were not said.
-            found = coverage(expected.target or "", (record.text or "") if len(agent) else "")
+            found = coverage(expected.target or "", sounded(record, agent).text or "")
             if found is None:
                 reason = "empty_target"
             else:

@@ -23,7 +23,6 @@ MODEL_URL = "https://github.com/thewh1teagle/kokoro-onnx/releases/download/model
 VOICES_URL = "https://registry.npmjs.org/kokoro-js/-/kokoro-js-1.2.1.tgz"
 VOICES_SHA256 = "1f0d0383ef0349af0bd9440d81dc12abbea3a5392eb645283eda876f537f5860"
 SENTENCE = "Hello, this is how I sound. Could you tell me what you need, please?"
-CHUNK_BYTES = 1 << 20
 
 app = typer.Typer(help="Speech engines and their voices.", no_args_is_help=True)
 out = Console()
@@ -160,10 +159,12 @@ def download(url: str, path: Path, sha256: str) -> None:
                 answer.raise_for_status()
                 have = have if answer.status_code == 206 else 0  # a server may send all of it again
                 total = have + int(answer.headers.get("Content-Length", 0))
-                with part.open("ab" if have else "wb") as file, meter(path.name, total // CHUNK_BYTES) as progress:
-                    for chunk in answer.iter_bytes(CHUNK_BYTES):
+                with part.open("ab" if have else "wb") as file, meter(f"{path.name}, MiB", total >> 20) as progress:
+                    for chunk in answer.iter_bytes():
                         file.write(chunk)
-                        progress.step()
+                        for _ in range((have + len(chunk) >> 20) - (have >> 20)):
+                            progress.step()
+                        have += len(chunk)
     except httpx.HTTPError as error:
         raise InputError(
             f"{url} could not be fetched ({str(error) or type(error).__name__}). With a connection, the same command "

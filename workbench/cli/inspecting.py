@@ -1,4 +1,4 @@
-"""`workbench export`: cases as pages to hand on, and what people said of them."""
+"""`workbench inspect` and `workbench export`: runs in a browser, and cases as pages to hand on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,24 @@ from workbench.app.store import Store, key_of
 from workbench.errors import InputError
 from workbench.progress import meter
 from workbench.runs import META
+
+
+def inspect(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of runs.")],
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 5006,
+    address: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")] = "localhost",
+    origin: Annotated[
+        list[str], typer.Option("--allow-websocket-origin", help="Host by which a browser reaches it.")
+    ] = [],  # noqa: B006
+    basic_auth: Annotated[str | None, typer.Option(help="Password, or a JSON file of users, to log in with.")] = None,
+    prefix: Annotated[str, typer.Option(help="First part of its address, behind a proxy.")] = "",
+    show: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+) -> None:
+    """Look at runs in a browser: every case by ear and eye, comparisons, thresholds, annotations."""
+    from workbench.app.inspecting import serve
+
+    options = {"websocket_origin": origin} if origin else {}
+    serve(runs, port=port, address=address, basic_auth=basic_auth, prefix=prefix, show=show, **options)
 
 
 def export(
