@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from workbench.app.run_rows import columns_of
 from workbench.contract import Column
 from workbench.pictures.texts import terms
 from workbench.statistics import rate
@@ -65,10 +66,14 @@ class Table:
             if column.table and name in self.frame and (name in always or _says_something(self.frame[name]))
         }  # fmt: skip
 
-    @property
-    def splits(self) -> list[str]:
-        """What pass rates may be split by."""
-        return [name for name, column in self.columns.items() if column.split and any(self.values(name))]
+    def shown_of(self, benchmarks: Iterable[str]) -> dict[str, Column]:
+        """Those of `shown` that rows of these benchmarks have."""
+        known = columns_of(benchmarks)
+        return {name: column for name, column in self.shown.items() if name in known}
+
+    def splits(self, benchmarks: Iterable[str]) -> list[str]:
+        """What pass rates of rows of these benchmarks may be split by."""
+        return [name for name, column in columns_of(benchmarks).items() if column.split and any(self.values(name))]
 
     @property
     def ranges(self) -> list[str]:

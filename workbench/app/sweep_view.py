@@ -174,7 +174,8 @@ class SweepView(Together):
     def _page(self) -> None:
         """The rows that turned."""
         table, frame = self.table, self.workspace.store.frame
-        columns = {name: column for name, column in self.workspace.table.shown.items() if name not in _NOT_SHOWN}
+        known = self.workspace.table.shown_of([self.engine.benchmark.name])
+        columns = {name: column for name, column in known.items() if name not in _NOT_SHOWN}
         turned = {at: (name, row) for at, name, row in self._turned}
         self._shown = ordered(frame, np.array(list(turned), int), table.sort.lstrip("-"), table.sort.startswith("-"))
 
