@@ -15,8 +15,7 @@ from pathlib import Path
 
 from workbench import datasets, episodes
 from workbench.agents.registry import factory
-from workbench.benchmarks import get
-from workbench.contract import BuildOptions
+from workbench.contract import BuildOptions, get
 from workbench.runners.clocks import VirtualClock, WallClock
 from workbench.runners.episode import run_episode
 
@@ -29,7 +28,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         benchmark.build(BuildOptions(Path(folder) / "dataset", limit=CASES))
         dataset = datasets.load(Path(folder) / "dataset")
-        make = factory("oracle", planner=benchmark.moves)
+        make = factory("oracle", benchmark=benchmark)
         out = Path(folder) / "episodes"
         first = dataset.cases[0]
 

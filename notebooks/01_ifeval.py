@@ -30,11 +30,10 @@
 import os
 
 import pandas as pd
-from workbench.benchmarks.ifeval.pictures import role_labels
-from workbench.pictures.listen import listen
 
 from workbench import pictures, practice
 from workbench.pictures import notebook
+from workbench.pictures.notebook import listen
 
 pd.set_option("display.max_colwidth", None)
 notebook.start()
@@ -142,9 +141,10 @@ runs["eager"].tables()["floor"]
 
 # %%
 by_role = pd.concat([run.tables()["ias_by_role"].assign(run=name) for name, run in runs.items()])
+roles = dict(zip(by_role["role"], by_role["role"] + " " + by_role["name"], strict=True))
 notebook.show(
-    pictures.rates_with_intervals(table, "action", horizontal=True),
-    pictures.rates_with_intervals(by_role, "role", labels=role_labels(by_role), horizontal=True),
+    pictures.rates_with_intervals(table, "action", value="ias", horizontal=True),
+    pictures.rates_with_intervals(by_role, "role", value="ias", labels=roles, horizontal=True),
 )
 
 # %% [markdown]

@@ -75,7 +75,7 @@ notebook.show(pictures.tau_histogram(one_each["tau"]))
 slowest = "slow" if "slow" in runs else next(iter(runs))
 at = sweep.curve("yield_latency_ms").rename(columns={"yield_latency_ms": "at", "system": "run"})
 notebook.show(
-    pictures.sweep_heatmap(frame.query("system == @slowest"), "max_wait_s", "yield_latency_ms", what=slowest),
+    pictures.sweep_heatmap(frame.query("system == @slowest"), "max_wait_s", "yield_latency_ms", "ias", what=slowest),
     pictures.slope_chart(at, value="entailment_gap", name="Entailment Gap"),
 )
 
@@ -87,7 +87,7 @@ notebook.show(
 
 # %%
 fine = wb.sweep(runs, {"max_wait_s": [0.1 * step for step in range(2, 41)]})
-notebook.show(pictures.threshold_curves(fine.curve("max_wait_s"), "max_wait_s", run="system", default=2.0))
+notebook.show(pictures.threshold_curves(fine.curve("max_wait_s"), "max_wait_s", "ias", run="system", default=2.0))
 
 # %% [markdown]
 # Better than a grid: the exact nearest value on either side at which the *ranking* changes. Only values at which some

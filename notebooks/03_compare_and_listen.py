@@ -21,11 +21,11 @@
 import os
 
 import pandas as pd
-from workbench.pictures.listen import listen
 
 import workbench as wb
 from workbench import pictures, practice
 from workbench.pictures import notebook
+from workbench.pictures.notebook import listen
 from workbench.statistics import minimum_detectable_difference
 
 notebook.start()
@@ -84,7 +84,7 @@ by_action[["action", "cases", f"rate:{base}", f"rate:{other}", f"wins:{other}", 
 
 # %%
 table = pd.concat([run.tables()["ias_by_action"].assign(run=name) for name, run in runs.items()])
-notebook.show(pictures.rates_with_intervals(table, "action", horizontal=True))
+notebook.show(pictures.rates_with_intervals(table, "action", value="ias", horizontal=True))
 
 # %% [markdown]
 # ## What happened?
@@ -123,13 +123,7 @@ listen(runs[other], chosen, start_s=w0 - 2, end_s=w0 + 6, audio="flac")
 # The same as a picture without sound, for a paper or a slide:
 
 # %%
-rows = {name: run.measurements.set_index("case").loc[chosen] for name, run in runs.items()}
-notebook.show(
-    *(
-        pictures.timeline(row["user_spans"], row["spans"], window=(row["w0_s"], row["w1_s"]), title=f"{name}, {chosen}")
-        for name, row in rows.items()
-    )
-)
+listen(runs[base], chosen, audio=None)
 
 # %% [markdown]
 # And one that was won, for the other side of the story:

@@ -117,6 +117,25 @@ def test_judgements_from_dask_are_those_from_here(tmp_path, address):
     assert values[0] == values[1]
 
 
+class Fault(Exception):
+    """As servers' faults are: made of more than their words."""
+
+    def __init__(self, kind, message):
+        self.kind = kind
+        super().__init__(message)
+
+
+class Refusing(OfflineJudge):
+    async def ask(self, judge, item, key):
+        raise Fault("auth", "no such key")
+
+
+def test_what_a_judge_raises_on_dask_arrives_as_it_was(tmp_path, address):
+    with pytest.raises(Fault, match="no such key") as told:
+        asyncio.run(judge_run(make_run(tmp_path / "run"), JUDGE, FarBackend(Refusing(), address)))
+    assert told.value.kind == "auth"
+
+
 def test_a_worker_says_which_module_it_lacks(tmp_path, address, monkeypatch):
     (tmp_path / "only_here.py").write_text("def twice(n): return 2 * n")
     monkeypatch.syspath_prepend(tmp_path)

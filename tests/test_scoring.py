@@ -238,3 +238,20 @@ def test_a_run_folder_of_the_future_is_refused_by_its_number(oracle):
     _changed(oracle.folder / "run.json", format=2, moods=["new"])
     with pytest.raises(InputError, match=r"run.json: .*its format 2 is of a newer workbench"):
         load_run(oracle.folder)
+
+
+def test_a_run_of_an_earlier_version_opens_scores_and_goes_on(oracle, tiny_dataset):
+    """Without the identity of content, and with records that know nothing of checksums and doubts."""
+    meta = json.loads((oracle.folder / "run.json").read_text())
+    content = meta["dataset"].pop("content")
+    (oracle.folder / "run.json").write_text(json.dumps(meta))
+    for case_id in oracle.recorded():
+        path = episodes.record_path(oracle.episodes, case_id)
+        raw = json.loads(path.read_text())
+        assert raw.pop("audio_sha256") and raw.pop("unmeasurable", None) is None
+        path.write_text(json.dumps(raw))
+    run = load_run(oracle.folder)
+    assert run.content == content and score_run(run).verdicts["verdict"].eq("pass").all()
+    make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    outcome = batch.run(batch.Plan(datasets.load(tiny_dataset), make, run.folder, concurrency=1))
+    assert (outcome.recorded, outcome.kept) == (0, 12)

@@ -322,6 +322,12 @@ def keys(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({name: frame.get(name, "") for name in KEYS}, index=frame.index)
 
 
+def number(row: Mapping[str, Any], name: str) -> float | None:
+    """A value of one row as a float; None for every kind of null."""
+    value = row.get(name)
+    return None if value is None or value != value else float(value)
+
+
 def latency(benchmark: Benchmark, frame: pd.DataFrame) -> np.ndarray:
     """Each row's latency in seconds, float (n,): the column that its rule names, NaN where there is none."""
     out, rule = np.full(len(frame), np.nan), frame[benchmark.rule_column].to_numpy(str)

@@ -56,16 +56,29 @@ class FarBackend:
     async def ask(self, judge: Judge, item: Item, key: str) -> Judgement:
         # A client of a server is made by the worker; the settings are what makes it.
         what = copy(self._backend) if self._settings is None else self._settings
-        line, requests = await self._client.submit(_ask, what, judge, item, key, pure=False)
+        line, requests, fault = await self._client.submit(_ask, what, judge, item, key, pure=False)
         self.requests += requests
+        if fault is not None:
+            kind, words, state = fault
+            raised = kind.__new__(kind, *words)
+            raised.__dict__.update(state)
+            raise raised
         return line
 
 
-def _ask(what: Any, judge: Judge, item: Item, key: str) -> tuple[Judgement, int]:
-    async def ask() -> tuple[Judgement, int]:
-        backend = what if hasattr(what, "ask") else ModelJudge(what)
-        before = backend.requests
-        async with backend:
-            return await backend.ask(judge, item, key), backend.requests - before
+def _ask(what: Any, judge: Judge, item: Item, key: str) -> tuple[Judgement | None, int, tuple | None]:
+    """On a worker: the judgement, how many requests it took, and what was raised, in parts.
 
-    return asyncio.run(ask())
+    In parts, since faults of servers are made of more than their words and would not travel whole.
+    """
+    backend = what if hasattr(what, "ask") else ModelJudge(what)
+    before = backend.requests
+
+    async def ask() -> Judgement:
+        async with backend:
+            return await backend.ask(judge, item, key)
+
+    try:
+        return asyncio.run(ask()), backend.requests - before, None
+    except Exception as error:
+        return None, backend.requests - before, (type(error), error.args, error.__dict__)

@@ -18,6 +18,7 @@ from workbench.benchmarks.duplexmpe.authored import ATTRIBUTES, BUCKETS, CONDITI
 from workbench.benchmarks.duplexmpe.pairs import pair_tests
 from workbench.benchmarks.duplexmpe.rules import METRICS, STEPS
 from workbench.contract import FAIL, KEYS, PASS, Chart, Mark, Score, Section
+from workbench.deciding import number
 from workbench.statistics import slices
 from workbench.statistics.agreement import ranks
 from workbench.statistics.slices import Slice
@@ -181,15 +182,11 @@ def marks(row: Mapping[str, Any]) -> list[Mark]:
     The limit of brief speech has no place there: it is a length of speech anywhere in the window.
     """
 
-    def number(name: str) -> float | None:
-        value = row.get(name)
-        return None if value is None or value != value else float(value)
-
-    w0, w1, limit = number("w0_s"), number("w1_s"), number("limit_value")
+    w0, w1, limit = (number(row, name) for name in ("w0_s", "w1_s", "limit_value"))
     if w0 is None or w1 is None:
         return []
     out = [Mark("window", w0, "scored window", w1)]
-    onset, release = number("onset_s"), number("release_s")
+    onset, release = number(row, "onset_s"), number(row, "release_s")
     if onset is not None:
         out.append(Mark("onset", w0 + onset, f"onset {1000 * onset:+.0f} ms"))
     if release is not None:

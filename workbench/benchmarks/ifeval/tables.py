@@ -16,6 +16,7 @@ import pandas as pd
 from workbench.benchmarks.ifeval.authored import ACTIONS, LEVELS, MATCHED_ROLES, ROLES
 from workbench.benchmarks.ifeval.rules import NEEDS_FLOOR
 from workbench.contract import KEYS, Chart, Mark, Score, Section
+from workbench.deciding import number
 from workbench.statistics.slices import Contrast, Slice, difference_table, rate_tables
 
 
@@ -229,15 +230,11 @@ def scores(frame: pd.DataFrame) -> dict[str, Score]:
 def marks(row: Mapping[str, Any]) -> list[Mark]:
     """The scored window, the measured onset and offset, and the limit of a row's rule, on the session clock."""
 
-    def number(name: str) -> float | None:
-        value = row.get(name)
-        return None if value is None or value != value else float(value)
-
-    w0, w1, limit = number("w0_s"), number("w1_s"), number("limit_value")
+    w0, w1, limit = (number(row, name) for name in ("w0_s", "w1_s", "limit_value"))
     if w0 is None or w1 is None:
         return []
     out = [Mark("window", w0, "scored window", w1)]
-    onset, offset = number("genuine_s"), number("off_s")
+    onset, offset = number(row, "genuine_s"), number(row, "off_s")
     if onset is not None:
         out.append(Mark("onset", w0 + onset, f"onset {1000 * onset:+.0f} ms"))
     if offset is not None and row.get("action") in NEEDS_FLOOR:
