@@ -80,7 +80,7 @@ class CasesView(Viewer):
 
     def _page(self) -> None:
         space, here = self.workspace, self.workspace.position
-        columns = space.table.shown_of(space.benchmarks)
+        columns = space.table.shown(space.benchmarks)
 
         def rows(part: slice) -> list[list[str]]:
             page = space.frame.iloc[space.rows[part]]
