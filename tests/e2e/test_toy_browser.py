@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 VIEWS = {
     "cases": ["kind of turn", "hasty", "kindness", "24"],
-    "case&run=oracle&case=calm_greeting_1&metric=prompt": ["Is it", "✓ pass", "All rows of this case", "Kindness"],
+    "case&run=oracle&case=calm_greeting_1&metric=prompt": ["✓ pass", "All rows of this case", "Kindness of the answer"],
     "compare&runs=[%22oracle%22,%22contrary%22]": [
         "contrary against oracle",
         "Rows on which they differ: 24 of 24",

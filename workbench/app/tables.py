@@ -217,7 +217,8 @@ def calibration_table(found: Gathered) -> str:
         if odd
         else muted("No case departs from what its reference agent should show." if found.calibration.references else "")
     )
-    heads = ["", *(f"{name} ({kinds[name].partition(' ')[0]})" for name in found.names)]
+    short = {name: "reference" if kind.startswith("reference") else kind for name, kind in kinds.items()}
+    heads = ["", *(f"{name} ({short[name]})" for name in found.names)]
     return f'<p class="wb-muted">{esc(about)}</p>{grid(heads, lines)}<br>{exceptions}'
 
 
