@@ -2,12 +2,12 @@
 
 import workbench as wb
 
-dataset = wb.build("ifeval", "datasets/small", limit=96)
+dataset = wb.build(BENCHMARK, "datasets/small", limit=96)
 run = wb.score(wb.run(dataset, "oracle", "runs/oracle"))
 run = wb.load_run("runs/oracle")     # or one that is there already
-run.cases, run.measurements, run.verdicts({"max_wait_s": 2.5}), run.flips(), run.tables()
+run.cases, run.measurements, run.verdicts({THRESHOLD: 2.5}), run.flips(), run.tables()
 wb.sweep([run_a, run_b])             # every run under every threshold setting, ranked
-wb.ranking_flips([run_a, run_b], "max_wait_s")
+wb.ranking_flips([run_a, run_b], THRESHOLD)
 wb.compare(run_a, run_b)             # wins, losses, paired tests, evidence side by side
 wb.sensitivity(run)                  # the same recordings under other detector settings
 wb.inspect(run)                      # the dashboard, inside a notebook

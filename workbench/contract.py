@@ -103,7 +103,7 @@ class Threshold:
     def words(self, value: float) -> str:
         """A value with its unit.
 
-        >>> Threshold("max_wait_s", "longest wait", "s", 2.0).words(1.5)
+        >>> Threshold("wait_s", "longest wait", "s", 2.0).words(1.5)
         '1.5 s'
         """
         return f"{value:g} {self.unit}".strip()

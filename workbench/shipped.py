@@ -13,7 +13,7 @@ _PACKAGE = Path(__file__).parent
 
 
 def data_path(*parts: str) -> Path:
-    """Path of a shipped data file or folder, such as data_path('ifeval', 'probes.yaml')."""
+    """Path of a shipped data file or folder, such as data_path('judges', 'red_team.yaml')."""
     inside = _PACKAGE / "_data"
     root = inside if inside.is_dir() else _PACKAGE.parent / "data"
     return root.joinpath(*parts)

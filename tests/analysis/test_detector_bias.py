@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from workbench.analysis.detector_bias import EDGES, bias, level_edges, sentence, stated
 from workbench.errors import InputError
-from workbench.statistics.detector_bias import EDGES, bias, level_edges, sentence, stated
 from workbench.vad import VadSettings
 
 

@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 from workbench import statistics as st
+from workbench.analysis import detector_bias
 from workbench.errors import InputError
-from workbench.statistics import detector_bias, paired, rates, resampling
+from workbench.statistics import paired, rates, resampling
 
 
 @pytest.mark.parametrize("module", [rates, paired, resampling, detector_bias], ids=lambda module: module.__name__)

@@ -177,8 +177,8 @@ def boxes(lane: Lane, channel: str, theme: Theme) -> Columns:
 def windows(lane: Lane) -> Columns:
     """The scored window, and the case's other windows faintly."""
     chosen = lane.window
-    named = [(mark.words, (mark.start_s, mark.end_s), at > 0)
-             for at, mark in enumerate(mark for mark in lane.marks if mark.kind == "window" and mark.end_s)]  # fmt: skip
+    scored = [mark for mark in lane.marks if mark.kind == "window" and mark.end_s]
+    named = [(mark.words, (mark.start_s, mark.end_s), at > 0) for at, mark in enumerate(scored)]
     pairs = named or ([("window", chosen, False)] if chosen else [])
     pairs += [(name, pair, True) for name, pair in lane.windows.items()
               if not chosen or not np.allclose(pair, chosen, atol=2e-3)]  # fmt: skip
