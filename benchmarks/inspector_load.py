@@ -29,12 +29,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from workbench import datasets
-from workbench.benchmarks import ifeval
-from workbench.contract import BuildOptions
+from workbench import contract, datasets
+from workbench.deciding import Decider
 from workbench.files import write_json
-from workbench.runs import RunMeta, save_meta
-from workbench.scoring import MEASUREMENTS, SCORE, VERDICTS
+from workbench.runs import MEASUREMENTS, SCORE, VERDICTS, RunMeta, save_meta
 from workbench.vad import VadSettings
 from workbench.version import SCORER, VERSION
 

@@ -171,7 +171,9 @@ class SweepView(Together):
             return
         found = self.engine.preset()
         self.grid_tau.object = tau_histogram(
-            [None if math.isnan(value) else float(value) for value in found.tau], theme=self.workspace.look
+            [None if math.isnan(value) else float(value) for value in found.tau],
+            against="the thresholds as scored",
+            theme=self.workspace.look,
         )
 
     def _page(self) -> None:
