@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import json
-from collections.abc import Coroutine
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench.chat.client import ChatSettings
+from workbench.cli.shared import err
 from workbench.errors import InputError
 from workbench.judges.ask import OFFLINE, Backend, ModelJudge, OfflineJudge
 from workbench.judges.base import Judge, judge_of
@@ -30,46 +32,77 @@ from workbench.judges.summary import Summary, case_rows, find_folder, short, sum
 from workbench.runs import Run, load_run
 from workbench.scoring import add_judgements
 
-RunFolder = Annotated[Path, typer.Argument(help="The run folder.")]
-Model = Annotated[str, typer.Option(help=f"Model of the judge, or '{OFFLINE}' for the lexical baseline (no model).")]
-BaseUrl = Annotated[str | None, typer.Option(help="OpenAI-compatible server, such as http://localhost:11434/v1.")]
-KeyEnv = Annotated[str | None, typer.Option(help="Environment variable that holds the key of that server.")]
-JudgeName = Annotated[str | None, typer.Option("--judge", help="Which judge; the benchmark's own by default.")]
-Temperature = Annotated[str, typer.Option(help="Sampling temperature, or 'none' to send none.")]
-Sampling = Annotated[int | None, typer.Option("--seed", help="Seed sent to the server.")]
-MaxTokens = Annotated[int, typer.Option(help="Most tokens of an answer, reasoning included.")]
-Extra = Annotated[str, typer.Option(help="More request fields as a JSON object (recorded: no secrets).")]
-Schema = Annotated[bool, typer.Option("--schema/--no-schema", help="Ask the server for structured output.")]
-Concurrency = Annotated[int, typer.Option(help="Requests at once.")]
-Rpm = Annotated[float | None, typer.Option("--rpm", help="Most requests a minute.")]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait for an answer.")]
-Tries = Annotated[int, typer.Option(help="Tries when the server is busy or fails.")]
-AnswerTries = Annotated[int, typer.Option(help="Tries when an answer can't be read.")]
-PriceIn = Annotated[float | None, typer.Option(help="Price of a million prompt tokens.")]
-PriceOut = Annotated[float | None, typer.Option(help="Price of a million answer tokens.")]
-
-_console = Console(stderr=True)
 _EXTRA_HINT = "give one such as '{\"top_p\": 1}'."
 
 
+def model_options(
+    model: Annotated[
+        str, typer.Option(help=f"Model of the judge, or '{OFFLINE}' for the lexical baseline (no model).")
+    ],
+    base_url: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible server, such as http://localhost:11434/v1.")
+    ] = None,
+    key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key of that server.")] = None,
+    temperature: Annotated[str, typer.Option(help="Sampling temperature, or 'none' to send none.")] = "0",
+    sampling_seed: Annotated[int | None, typer.Option("--seed", help="Seed sent to the server.")] = None,
+    max_tokens: Annotated[int, typer.Option(help="Most tokens of an answer, reasoning included.")] = 1200,
+    extra: Annotated[str, typer.Option(help="More request fields as a JSON object (recorded: no secrets).")] = "{}",
+    schema: Annotated[bool, typer.Option("--schema/--no-schema", help="Ask the server for structured output.")] = True,
+    concurrency: Annotated[int, typer.Option(help="Requests at once.")] = 8,
+    rpm: Annotated[float | None, typer.Option("--rpm", help="Most requests a minute.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
+    tries: Annotated[int, typer.Option(help="Tries when the server is busy or fails.")] = 6,
+    answer_tries: Annotated[int, typer.Option(help="Tries when an answer can't be read.")] = 3,
+    price_in: Annotated[float | None, typer.Option(help="Price of a million prompt tokens.")] = None,
+    price_out: Annotated[float | None, typer.Option(help="Price of a million answer tokens.")] = None,
+) -> tuple[Backend, Tally]:
+    """Who judges and what it costs, from the options of both commands.
+
+    Raises
+    ------
+    InputError : an option that cannot be meant.
+    """
+    try:
+        warmth = None if temperature.lower() == "none" else float(temperature)
+    except ValueError:
+        raise InputError(f"--temperature {temperature!r} is neither a number nor 'none'.") from None
+    settings = ChatSettings(
+        model=model, base_url=base_url, key_env=key_env, temperature=warmth, seed=sampling_seed,
+        max_tokens=max_tokens, extra=_extra(extra), schema=schema, concurrency=concurrency, per_minute=rpm,
+        timeout_s=timeout, tries=tries, answer_tries=answer_tries,
+    )  # fmt: skip
+    # The offline judge if and only if it is asked for by its name, else a model.
+    backend = OfflineJudge() if model == OFFLINE else ModelJudge(settings)
+    return backend, Tally(price_in=price_in, price_out=price_out)
+
+
+def _with_model(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes `backend` and `tally` as one that takes the options of `model_options` in their place."""
+    shared = inspect.signature(model_options, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True).parameters
+    first, *rest = (parameter for name, parameter in own.items() if name not in ("backend", "tally"))
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        backend, tally = model_options(**{name: given.pop(name) for name in shared})
+        command(backend=backend, tally=tally, **given)
+
+    parameters = [first, *shared.values(), *rest]
+    called.__signature__ = inspect.Signature(parameters)
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+RunFolder = Annotated[Path, typer.Argument(help="The run folder.")]
+JudgeName = Annotated[str | None, typer.Option("--judge", help="Which judge; the benchmark's own by default.")]
+
+
+@_with_model
 def judge(
     run: RunFolder,
-    model: Model,
-    base_url: BaseUrl = None,
-    key_env: KeyEnv = None,
+    backend: Backend,
+    tally: Tally,
     judge_name: JudgeName = None,
-    temperature: Temperature = "0",
-    sampling_seed: Sampling = None,
-    max_tokens: MaxTokens = 1200,
-    extra: Extra = "{}",
-    schema: Schema = True,
-    concurrency: Concurrency = 8,
-    rpm: Rpm = None,
-    timeout: Timeout = 120.0,
-    tries: Tries = 6,
-    answer_tries: AnswerTries = 3,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder of judgements shared between runs.")] = None,
     keep_errors: Annotated[bool, typer.Option(help="Do not ask again where the judge erred before.")] = False,
@@ -81,21 +114,13 @@ def judge(
     """
     opened = load_run(run)
     which = judge_of(opened.benchmark, judge_name)
-    settings = _settings(
-        model, base_url, key_env, temperature, sampling_seed, max_tokens, extra, schema, concurrency, rpm, timeout,
-        tries, answer_tries,
-    )  # fmt: skip
-    backend, tally = make_backend(settings), Tally(price_in=price_in, price_out=price_out)
     if dask:
         backend = FarBackend(backend, dask)
-    with progress(_console) as show:
-        result = _run(
-            judge_run(
-                opened, which, backend, limit=limit, shared=cache, keep_errors=keep_errors, tally=tally,
-                on_progress=show,
-            ),
-            tally,
-        )  # fmt: skip
+    with progress(err) as show:
+        work = judge_run(
+            opened, which, backend, limit=limit, shared=cache, keep_errors=keep_errors, tally=tally, on_progress=show
+        )
+        result = _run(work, tally)
     summary = summarise(opened, result.folder)
     write_tables(result.folder, summary)
     add_judgements(opened, {which.name: summary.rows})
@@ -106,39 +131,22 @@ def judge(
         raise typer.Exit(1)
 
 
+@_with_model
 def judge_check(
     run: RunFolder,
-    model: Model,
-    base_url: BaseUrl = None,
-    key_env: KeyEnv = None,
+    backend: Backend,
+    tally: Tally,
     judge_name: JudgeName = None,
-    temperature: Temperature = "0",
-    sampling_seed: Sampling = None,
-    max_tokens: MaxTokens = 1200,
-    extra: Extra = "{}",
-    schema: Schema = True,
-    concurrency: Concurrency = 8,
-    rpm: Rpm = None,
-    timeout: Timeout = 120.0,
-    tries: Tries = 6,
-    answer_tries: AnswerTries = 3,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
     cases: Annotated[int, typer.Option(min=0, help="Cases to probe; 0 leaves the probes out.")] = 20,
     repeats: Annotated[int, typer.Option(min=1, help="Times each case is asked unchanged.")] = 3,
     injections: Annotated[int, typer.Option(min=0, help="Red-team attacks tried on each case.")] = 2,
     sample_seed: Annotated[int, typer.Option(help="Which cases and attacks are drawn.")] = 0,
     against: Annotated[str | None, typer.Option(help="Compare with this judge of the run (its folder's name).")] = None,
-    human: Annotated[Path | None, typer.Option(help="CSV of human labels: case, label, annotator.")] = None,
+    human: Annotated[Path | None, typer.Option(help="CSV of human labels: case, label, item, annotator.")] = None,
 ) -> None:
     """Check a judge: repeatability, bias, controls, another judge, people."""
     opened = load_run(run)
     which = judge_of(opened.benchmark, judge_name)
-    settings = _settings(
-        model, base_url, key_env, temperature, sampling_seed, max_tokens, extra, schema, concurrency, rpm, timeout,
-        tries, answer_tries,
-    )  # fmt: skip
-    backend, tally = make_backend(settings), Tally(price_in=price_in, price_out=price_out)
     key, record = describe_judge(which, backend)
     typer.echo(f"Judge: {record.spoke} ({key})")
     people = read_labels(human, which, opened.cases) if human else None
@@ -146,14 +154,12 @@ def judge_check(
     if other is not None and other.name == key:
         raise InputError(f"--against {against} is the judge that is checked; name another one of the run.")
     if cases:
-        with progress(_console) as show:
-            check = _run(
-                check_judge(
-                    opened, which, backend, cases=cases, repeats=repeats, injections=injections, seed=sample_seed,
-                    tally=tally, on_progress=show,
-                ),
-                tally,
+        with progress(err) as show:
+            work = check_judge(
+                opened, which, backend, cases=cases, repeats=repeats, injections=injections, seed=sample_seed,
+                tally=tally, on_progress=show,
             )  # fmt: skip
+            check = _run(work, tally)
         print_table("Probes", check.findings)
         typer.echo(f"{tally.judged} asked, {tally.cached} known already; {spent(tally)}")
         typer.echo(f"Every probe: {check.folder / 'probes.csv'}")
@@ -168,11 +174,6 @@ def judge_check(
             typer.echo(f"{len(apart)} of {len(pairs)} cases disagree: {folder / 'disagreements.csv'}")
         if people is not None:
             _report("Against people", agreement(own, people, which), folder / "people.csv")
-
-
-def make_backend(settings: ChatSettings) -> Backend:
-    """The offline judge if and only if it is asked for by its name, else a model."""
-    return OfflineJudge() if settings.model == OFFLINE else ModelJudge(settings)
 
 
 def judged_rows(run: Run, folder: Path, which: Judge) -> pd.DataFrame:
@@ -220,23 +221,6 @@ def _report(title: str, table: pd.DataFrame, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_csv(path, table)
     print_table(title, table)
-
-
-def _settings(
-    model: str, base_url: str | None, key_env: str | None, temperature: str, seed: int | None, max_tokens: int,
-    extra: str, schema: bool, concurrency: int, rpm: float | None, timeout: float, tries: int, answer_tries: int,
-) -> ChatSettings:  # fmt: skip
-    settings = ChatSettings(
-        model=model, base_url=base_url, key_env=key_env, seed=seed, max_tokens=max_tokens, extra=_extra(extra),
-        schema=schema, concurrency=concurrency, per_minute=rpm, timeout_s=timeout, tries=tries,
-        answer_tries=answer_tries,
-    )  # fmt: skip
-    if temperature.lower() == "none":
-        return replace(settings, temperature=None)
-    try:
-        return replace(settings, temperature=float(temperature))
-    except ValueError:
-        raise InputError(f"--temperature {temperature!r} is neither a number nor 'none'.") from None
 
 
 def _extra(text: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from workbench.construct import voices_command as command
+from workbench.cli import voices as command
 from workbench.construct.engines import kokoro
 from workbench.errors import InputError
 

@@ -1,0 +1,116 @@
+"""The commands from recordings to figures: score, decide, report; and doctor and demo."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.shared import Settings, complain, err, read_settings
+from workbench.cli.shared import out as console
+from workbench.errors import InputError
+
+
+def score(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    settings: Settings = [],  # noqa: B006
+    detector: Annotated[str, typer.Option(help="silero or energy.")] = "silero",
+    vad_threshold: Annotated[float, typer.Option(help="Speech probability that opens a span.")] = 0.5,
+    min_speech_ms: Annotated[int, typer.Option(help="Shortest span.")] = 90,
+    min_silence_ms: Annotated[int, typer.Option(help="Shortest gap between spans.")] = 90,
+    workers: Annotated[int | None, typer.Option(help="Threads (default: all cores).")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to find speech on.")] = None,
+) -> None:
+    """Find speech, measure, decide. `--set` changes thresholds; the report names them."""
+    from workbench.datasets import describe
+    from workbench.runs import load_run
+    from workbench.scoring import score_run, summary_line
+    from workbench.vad import VadSettings
+
+    try:
+        vad = VadSettings(
+            detector=detector, threshold=vad_threshold, min_speech_ms=min_speech_ms, min_silence_ms=min_silence_ms
+        )
+    except ValueError as error:
+        raise InputError(f"The detector settings cannot be used: {describe(error)}.") from None
+    problems = []
+    limits = read_settings(settings, numbers=True)
+    for folder in runs:
+        try:
+            loaded = load_run(folder)
+            loaded.benchmark.limits(limits)
+            scored = score_run(loaded, vad, limits, workers, dask)
+        except InputError as error:
+            problems.append(str(error))
+            continue
+        print(f"{folder}: {summary_line(scored.verdicts)}")
+        waiting = int(scored.measurements["reason"].eq("not_recorded").sum())
+        if waiting:
+            err.print(
+                f"- {folder}: {waiting} cases are not recorded yet; `workbench run` with the same options goes on."
+            )
+        problems += scored.problems
+    if problems:
+        complain(problems)
+        raise typer.Exit(2)
+
+
+def decide(
+    benchmark: Annotated[str, typer.Argument(help="Which benchmark (see `workbench benchmarks`).")],
+    file: Annotated[Path, typer.Argument(help="JSON list of cases with windows and spans; - for standard input.")],
+    settings: Settings = [],  # noqa: B006
+) -> None:
+    """Verdicts for segments that you bring (own detector, own annotations); JSON on standard output."""
+    from workbench import brought, contract
+    from workbench.files import read_json
+
+    chosen = contract.get(benchmark)
+    if str(file) == "-":
+        try:
+            items = json.loads(sys.stdin.read())
+        except json.JSONDecodeError as error:
+            raise InputError(f"Standard input, line {error.lineno}: not valid JSON ({error.msg}).") from None
+    else:
+        items = read_json(file)
+    verdicts, problems = brought.decide(chosen, items, read_settings(settings, numbers=True))
+    print(json.dumps(verdicts, ensure_ascii=False, indent=1))
+    if problems:
+        complain([f"{file}, {problem}" for problem in problems])
+        raise typer.Exit(2)
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Scored run folders.")],
+    out: Annotated[Path, typer.Option(help="Folder for report.html and the tables.")],
+) -> None:
+    """Tables, intervals and one self-contained HTML page for one or several runs."""
+    from workbench.report import write_report
+
+    page = write_report([Path(folder) for folder in runs], out, console=console)
+    print(f"report in {page}")
+
+
+def doctor() -> None:
+    """Check this machine: packages, voices, detector, cache, data. Exit code 2 when something is missing."""
+    from workbench.cli.doctor import checks
+
+    failed = 0
+    for name, ok, detail in checks():
+        console.print(f"{'[green]ok[/]' if ok else '[red]--[/]':12} {name}: ", end="")
+        console.print(detail, markup=False, highlight=False)
+        failed += not ok
+    if failed:
+        raise typer.Exit(2)
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--out", help="Where the dataset, runs and report go.")] = Path("demo"),
+    benchmark: Annotated[str | None, typer.Option(help="Which benchmark (default: the first).")] = None,
+) -> None:
+    """Build -> run -> score -> judge -> report on real scripts, offline, in minutes."""
+    from workbench.cli.demo import run_demo
+
+    run_demo(folder, benchmark)
