@@ -29,12 +29,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from workbench import datasets
-from workbench.benchmarks import ifeval
-from workbench.contract import BuildOptions
+from workbench import contract, datasets
+from workbench.deciding import Decider
 from workbench.files import write_json
-from workbench.runs import RunMeta, save_meta
-from workbench.scoring import MEASUREMENTS, SCORE, VERDICTS
+from workbench.runs import MEASUREMENTS, SCORE, VERDICTS, RunMeta, save_meta
 from workbench.vad import VadSettings
 from workbench.version import SCORER, VERSION
 
@@ -53,8 +51,8 @@ _FAULTS = ("Traceback", "ERROR", "Error ")
 
 def make_runs(root: Path, systems: int = 6) -> None:
     """Runs of the full grid; the later a system stands, the slower and the more affected by the level."""
-    benchmark, vad = ifeval.BENCHMARK, VadSettings()
-    benchmark.build(BuildOptions(root.parent / "dataset", audio=False))
+    benchmark, vad = contract.default(), VadSettings()
+    benchmark.build(contract.BuildOptions(root.parent / "dataset", audio=False))
     loaded = datasets.load(root.parent / "dataset")
     for system in range(systems):
         rng = np.random.default_rng(system)
@@ -72,14 +70,14 @@ def make_runs(root: Path, systems: int = 6) -> None:
         (folder / "episodes").mkdir()
         shutil.copy(root.parent / "dataset" / "cases.jsonl", folder / "cases.jsonl")
         measurements.to_parquet(folder / "scores" / MEASUREMENTS, index=False)
-        benchmark.verdicts(measurements, benchmark.defaults).to_parquet(folder / "scores" / VERDICTS, index=False)
+        Decider(benchmark, measurements).verdicts().to_parquet(folder / "scores" / VERDICTS, index=False)
         write_json(folder / "scores" / SCORE, {
             "workbench": VERSION, "scorer": SCORER, "vad": vad.model_dump() | {"key": vad.key()},
-            "thresholds": dict(benchmark.defaults), "cases": len(rows), "verdicts": {}, "problems": [],
+            "thresholds": benchmark.limits(), "cases": len(rows), "verdicts": {}, "problems": [],
         })  # fmt: skip
-        meta = {"benchmark": "ifeval", "dataset": {}, "clock": "virtual", "policy": "as_played", "workbench": VERSION}
+        meta = {"benchmark": benchmark.name, "dataset": {}, "clock": "virtual", "policy": "as_played"}
         agent = {"name": folder.name}
-        save_meta(folder, RunMeta(**meta, agent=agent, started="2026-01-01T00:00:00+00:00"))
+        save_meta(folder, RunMeta(**meta, agent=agent, workbench=VERSION, started="2026-01-01T00:00:00+00:00"))
 
 
 class Server:

@@ -14,8 +14,12 @@ pytestmark = pytest.mark.skipif(
 )
 VIEWS = {
     "cases": ["kind of turn", "hasty", "kindness", "24"],
-    "case&run=oracle&case=calm_greeting_1&metric=prompt": ["Is it", "✓ pass", "All rows of this case", "Kindness"],
-    "compare&runs=[%22oracle%22,%22contrary%22]": ["prompt: contrary against oracle", "kind: contrary against oracle"],
+    "case&run=oracle&case=calm_greeting_1&metric=prompt": ["✓ pass", "All rows of this case", "Kindness of the answer"],
+    "compare&runs=[%22oracle%22,%22contrary%22]": [
+        "contrary against oracle",
+        "Rows on which they differ: 24 of 24",
+        "metric",
+    ],
     "sweep&runs=[%22oracle%22,%22contrary%22]": ["answer within", "said at most", "No verdict has turned."],
     "overview&runs=[%22oracle%22,%22contrary%22]": ["Rates by mood", "Hasty users wait less."],
     "share&run=oracle&case=calm_greeting_1&metric=prompt": ["download this case"],

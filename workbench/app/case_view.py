@@ -104,8 +104,8 @@ class CaseView(Viewer):
         rows = self.workspace.others()
         several = len(rows) > 1
         self._keys = [key_of(row) for _, row in rows.iterrows()] if several else []
-        columns = [column for name, column in self.workspace.table.shown.items()
-                   if name not in _NOT_LISTED and (name in KEYS or rows[name].nunique() > 1)]  # fmt: skip
+        columns = [column for name, column in self.workspace.table.shown(rows["benchmark"].unique()).items()
+                   if name not in _NOT_LISTED and (name in (*KEYS, "verdict") or rows[name].nunique() > 1)]  # fmt: skip
         at = self._keys.index(self.workspace.key) if self.workspace.key in self._keys else -1
         self.others.fill(len(self._keys), map(head, columns), lambda part: [
             [cell(row[column.name]) for column in columns] for _, row in rows.iloc[part].iterrows()

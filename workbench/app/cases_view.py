@@ -67,7 +67,9 @@ class CasesView(Viewer):
                 self._bounds(name)
             self.search.value = space.words
             self.facets.param.update(groups=self._groups(), chosen=space.chosen)
-            options = {space.table.columns[name].heading: name for name in space.table.splits} or {"run": "run"}
+            options = {space.table.columns[name].heading: name for name in space.table.splits(space.benchmarks)} or {
+                "run": "run"
+            }
             value = space.by if space.by in options.values() else next(iter(options.values()))
             self.by.param.update(options=options, value=value)
             self.strip.object = strip(space.frame.iloc[space.rows], value)
@@ -77,7 +79,8 @@ class CasesView(Viewer):
             self._show_chosen()
 
     def _page(self) -> None:
-        space, columns, here = self.workspace, self.workspace.table.shown, self.workspace.position
+        space, here = self.workspace, self.workspace.position
+        columns = space.table.shown(space.benchmarks)
 
         def rows(part: slice) -> list[list[str]]:
             page = space.frame.iloc[space.rows[part]]

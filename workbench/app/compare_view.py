@@ -119,7 +119,7 @@ class CompareView(Together):
         order = ordered(self.differing, np.arange(len(self.differing)), table.sort.lstrip("-"),
                         table.sort.startswith("-"))  # fmt: skip
         frame = self.differing = self.differing.iloc[order].reset_index(drop=True)
-        known = self.workspace.table.shown
+        known = self.workspace.table.shown()
         columns = [head(column) for name, column in known.items() if name in frame]
         names = self.names if self.comparison else ()
         columns += [[f"{rule}:{name}", name, "word"] for name in names]

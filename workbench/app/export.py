@@ -111,7 +111,7 @@ def export_bundle(
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # encoding leaves the interpreter free
         rows = list(pool.map(write, keys))
-    shown = {name: column for name, column in store.table.shown.items() if name not in _NOT_LISTED}
+    shown = {name: column for name, column in store.table.shown().items() if name not in _NOT_LISTED}
     columns = {name: column.heading for name, column in shown.items() if any(not nothing(r["row"][name]) for r in rows)}
     for row in rows:
         row["cells"] = [cell(row["row"][name]) for name in columns]

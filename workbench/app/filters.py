@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
+from workbench.app.run_rows import columns_of
 from workbench.contract import Column
 from workbench.pictures.texts import terms
 from workbench.statistics import rate
 from workbench.statistics.slices import outcomes
 
 _MOST_VALUES = 60
+_ALWAYS = ("run", "case", "verdict")
+"""Columns that every table has."""
 
 
 @dataclass(frozen=True)
@@ -52,23 +54,25 @@ class Table:
             codes, values = pd.factorize(_words(frame[name]), sort=True)
             self._codes[name] = (codes, [str(value) for value in values])
         self._kept: dict[tuple, np.ndarray] = {}
+        self._shown: dict[tuple, dict[str, Column]] = {}
 
     def __len__(self) -> int:
         return len(self.frame)
 
-    @cached_property
-    def shown(self) -> dict[str, Column]:
-        """The columns of the table of cases; those in which nothing stands are left out, but for the first two."""
-        always = ("run", "case", "verdict")
-        return {
-            name: column for name, column in self.columns.items()
-            if column.table and name in self.frame and (name in always or _says_something(self.frame[name]))
-        }  # fmt: skip
+    def shown(self, benchmarks: Iterable[str] | None = None) -> dict[str, Column]:
+        """The columns of tables of rows of these benchmarks (all by default), without those in which nothing stands."""
+        wanted = tuple(sorted(self.frame["benchmark"].unique() if benchmarks is None else benchmarks))
+        if wanted not in self._shown:
+            part = self.frame[self.frame["benchmark"].isin(wanted)]
+            self._shown[wanted] = {
+                name: column for name, column in columns_of(wanted).items()
+                if column.table and name in part and (name in _ALWAYS or _says_something(part[name]))
+            }  # fmt: skip
+        return self._shown[wanted]
 
-    @property
-    def splits(self) -> list[str]:
-        """What pass rates may be split by."""
-        return [name for name, column in self.columns.items() if column.split and any(self.values(name))]
+    def splits(self, benchmarks: Iterable[str]) -> list[str]:
+        """What pass rates of rows of these benchmarks may be split by."""
+        return [name for name, column in columns_of(benchmarks).items() if column.split and any(self.values(name))]
 
     @property
     def ranges(self) -> list[str]:

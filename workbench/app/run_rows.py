@@ -6,6 +6,7 @@ Nothing here fails on an unfinished or damaged run: what cannot be read becomes 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def benchmark_of(name: str) -> Benchmark | None:
         return None
 
 
-def columns_of(names: list[str]) -> dict[str, Column]:
+def columns_of(names: Iterable[str]) -> dict[str, Column]:
     """Every column that runs of these benchmarks may have, in the order of tables: the shared ones around theirs."""
     declared = [column for name in names if (found := benchmark_of(name)) for column in found.columns]
     out = {column.name: column for column in _FIRST}

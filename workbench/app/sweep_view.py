@@ -147,7 +147,10 @@ class SweepView(Together):
             y = next((name for name in known if name != x), x)
         if x != y:
             grid, axes = engine.grid(settings, x, y, self.map_of.value), {x: engine.axis(x), y: engine.axis(y)}
-            self.maps.show(grid, engine.names, axes, full, engine.limits, engine.scores[self.map_of.value].heading)
+            named = [
+                {_named(known[name]): value for name, value in each.items()} for each in (axes, full, engine.limits)
+            ]
+            self.maps.show(grid, engine.names, *named, engine.scores[self.map_of.value].heading)
         chosen = engine.scores[score]
         self.ranking.fill(engine.names, engine.base[score][0], answer.scores[score], chosen.heading,
                           less=chosen.better == "less")  # fmt: skip
@@ -168,13 +171,16 @@ class SweepView(Together):
             return
         found = self.engine.preset()
         self.grid_tau.object = tau_histogram(
-            [None if math.isnan(value) else float(value) for value in found.tau], theme=self.workspace.look
+            [None if math.isnan(value) else float(value) for value in found.tau],
+            against="the thresholds as scored",
+            theme=self.workspace.look,
         )
 
     def _page(self) -> None:
         """The rows that turned."""
         table, frame = self.table, self.workspace.store.frame
-        columns = {name: column for name, column in self.workspace.table.shown.items() if name not in _NOT_SHOWN}
+        known = self.workspace.table.shown([self.engine.benchmark.name])
+        columns = {name: column for name, column in known.items() if name not in _NOT_SHOWN}
         turned = {at: (name, row) for at, name, row in self._turned}
         self._shown = ordered(frame, np.array(list(turned), int), table.sort.lstrip("-"), table.sort.startswith("-"))
 
@@ -221,6 +227,10 @@ class SweepView(Together):
         return pn.Column(
             self.picker, pn.Row(side, main, sizing_mode="stretch_width"), sizing_mode="stretch_width", margin=0
         )
+
+
+def _named(threshold: Threshold) -> str:
+    return f"{threshold.heading}, {threshold.unit}" if threshold.unit else threshold.heading
 
 
 def slider(threshold: Threshold, value: float, usual: float) -> dict[str, Any]:

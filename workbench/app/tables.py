@@ -100,6 +100,7 @@ def _rate_cell(rate: pd.Series) -> str:
 
 def tests_table(frame: pd.DataFrame, baseline: str) -> str:
     """Every other run against the baseline, a line a metric. frame : of `Comparison.tests`."""
+    several = frame["metric"].ne("").any()
     heads = ("", "wins", "losses", "ties", "excluded", "difference, points", "95 % interval", "p (sign flip)",
              "p (McNemar)")  # fmt: skip
     lines = []
@@ -107,11 +108,11 @@ def tests_table(frame: pd.DataFrame, baseline: str) -> str:
         ends = "" if nothing(row["low_pp"]) else f"{row['low_pp']:+.1f} to {row['high_pp']:+.1f}"
         interval = esc(", ".join(filter(None, (ends, row["note"]))))
         difference = "–" if nothing(row["difference_pp"]) else f"{row['difference_pp']:+.1f}"
-        about = f"{esc(row['metric'].replace('_', ' '))}: " if row["metric"] else ""
-        names = f"{about}{esc(row['system'], 40)} against {esc(baseline, 40)}"
+        named = f"{row['system'][:40]} against {baseline[:40]}"
         lines.append(
             (
-                f'<th scope="row" title="{esc(row["system"])}">{names}</th><td class="wb-pass">{row["wins"]}</td>',
+                _name(row["metric"].replace("_", " ")) if several else "",
+                f'{_name(named, 90)}<td class="wb-pass">{row["wins"]}</td>',
                 f'<td class="wb-fail">{row["losses"]}</td><td>{row["ties"]}</td><td>{row["excluded"]}</td>',
                 f"<td>{difference}</td><td>{interval}</td>",
                 f"<td>{_p(row['p_sign_flip_holm'])}</td><td>{_p(row['p_mcnemar_holm'])}</td>",
@@ -122,7 +123,7 @@ def tests_table(frame: pd.DataFrame, baseline: str) -> str:
         "go by conversations, and so does the exact sign-flip test; McNemar's exact test takes rows as independent. "
         "Both p values are corrected by Holm."
     )
-    return grid(heads, lines) + muted(about)
+    return grid(("metric", *heads) if several else heads, lines) + muted(about)
 
 
 def _p(value: Any) -> str:
@@ -216,7 +217,8 @@ def calibration_table(found: Gathered) -> str:
         if odd
         else muted("No case departs from what its reference agent should show." if found.calibration.references else "")
     )
-    heads = ["", *(f"{name} ({kinds[name].partition(' ')[0]})" for name in found.names)]
+    short = {name: "reference" if kind.startswith("reference") else kind for name, kind in kinds.items()}
+    heads = ["", *(f"{name} ({short[name]})" for name in found.names)]
     return f'<p class="wb-muted">{esc(about)}</p>{grid(heads, lines)}<br>{exceptions}'
 
 

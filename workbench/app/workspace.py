@@ -71,6 +71,12 @@ class Workspace(param.Parameterized):
         return self._table
 
     @property
+    def benchmarks(self) -> list[str]:
+        """Those of the filtered rows; of all rows where none is left."""
+        rows = self.rows if len(self.rows) else np.arange(len(self.frame))
+        return self.frame["benchmark"].iloc[rows].unique().tolist()
+
+    @property
     def filters(self) -> fl.Filters:
         chosen = {name: tuple(map(str, values)) for name, values in self.chosen.items() if values}
         ranges = {name: (float(pair[0]), float(pair[1])) for name, pair in self.ranges.items()}

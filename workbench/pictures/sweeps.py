@@ -56,13 +56,13 @@ class SweepMaps(HeatMap):
             cells.append(((names[at], f"{a:g}"), f"{b:g}", number, text, about, edge, width))
         self.fill(
             [(name, f"{value:g}") for name in names for value in xs], [f"{value:g}" for value in ys[::-1]], cells,
-            title=f"{score} by {x} and {y}, in percent; others as set (red: now, thin: default)", axes=(x, y),
+            title=f"{score} by {x} and {y}, in percent; others as set (red: now, thin: as scored)", axes=(x, y),
             limits=(-1.0, 1.0) if np.nanmin(values, initial=0) < 0 else (0.0, 1.0),
         )  # fmt: skip
 
 
 class Ranking:
-    """The ranking score of every run, at the default and now, the best at the top."""
+    """The ranking score of every run, as scored and now, the best at the top."""
 
     def __init__(self, theme: Theme):
         self.theme = theme
@@ -90,9 +90,9 @@ class Ranking:
             "run": list(names), "was": (100 * was).tolist(), "now": (100 * now).tolist(),
             "colour": [self.theme.run_colour(at) for at in range(len(names))],
             "marker": [MARKERS[at % len(MARKERS)] for at in range(len(names))],
-            "text": [f"{percent(a)} at the default, {percent(b)} now" for a, b in zip(was, now, strict=True)],
+            "text": [f"{percent(a)} as scored, {percent(b)} now" for a, b in zip(was, now, strict=True)],
         }  # fmt: skip
-        self.figure.title.text = f"Ranking by {score}: at the default (hollow) and now (filled)"
+        self.figure.title.text = f"Ranking by {score}: as scored (hollow) and now (filled)"
 
 
 def tau_histogram(taus: Sequence[float], *, against: str = "the default thresholds", theme: Theme = LIGHT) -> figure:
