@@ -89,7 +89,8 @@ class Column:
 class Threshold:
     """A limit that a rule takes. unit : 's', 'ms', '' ... grid : values of the paper's own sweep.
 
-    most : the greatest value that makes sense (1 for a share). per_case : a case may carry its own value, in the measurements' column `own_{name}` (null: the general one).
+    most : the greatest value that makes sense (1 for a share). per_case : a case may carry its own value, in
+    the measurements' column `own_{name}` (null: the general one).
     """
 
     name: str
