@@ -14,7 +14,7 @@ import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workbench import audio, cli, datasets
+from workbench import audio, cli, contract, datasets
 from workbench.agents.registry import factory
 from workbench.cases import RATE_HZ, AtTime, AudioRef, Case, Cue
 from workbench.files import sha256_of
