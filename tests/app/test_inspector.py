@@ -408,8 +408,19 @@ def test_verdict_says_why_and_where_it_flips(store):
     detail = load_detail(store, ("slow", *FIRST[1:]))
     said = case_texts.beside(detail, store)
     assert re.search(r"onset 2\.\d+ s after the window opened; limit 2\.0 s", said) and "✗ fail" in said
-    assert "max_wait_s" in said and "62.5" not in said.split("Judge")[0]
+    assert re.search(r"passes with longest wait at least 2\.\d+ s", said) and "62.5" not in said.split("Judge")[0]
     assert "62.5" in said and "no language model" in said
+
+
+def test_a_case_is_shown_at_the_thresholds_that_its_run_was_scored_with(tmp_path):
+    case = make_case(1)
+    folder = start_run(tmp_path / "runs" / "patient", [case])
+    episodes.save(folder / "episodes", record(case), stereo(8.6))
+    score_run(load_run(folder), ENERGY, {"max_wait_s": 2.8}, workers=1)
+    detail = load_detail(Store([tmp_path / "runs"]), ("patient", case.id, ""))
+    assert detail.row["verdict"] == "pass" and detail.limits["max_wait_s"] == 2.8
+    assert [mark.words for mark in detail.marks if mark.kind == "limit"] == ["limit 2.8 s"]
+    assert re.search(r"longest wait at least 2\.\d+ s", detail.flip)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])

@@ -24,7 +24,8 @@ def plain(value: Any, limit: int = _LONGEST) -> str:
     cut = len(text) - limit
     if cut > 0:
         text = text[:limit]
-    out = "".join(_visible(sign) if _hidden(sign) else sign for sign in text)
+    simple = text.isascii() and text.isprintable()  # most texts are, and this is on the way to every case
+    out = text if simple else "".join(_visible(sign) if _hidden(sign) else sign for sign in text)
     return f"{out} [{cut} more characters]" if cut > 0 else out
 
 
