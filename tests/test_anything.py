@@ -14,7 +14,7 @@ import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workbench import audio, benchmarks, cli, datasets
+from workbench import audio, cli, contract, datasets
 from workbench.agents.registry import factory
 from workbench.cases import RATE_HZ, AtTime, AudioRef, Case, Cue
 from workbench.files import sha256_of
@@ -96,7 +96,7 @@ def whole(tiny_dataset, tmp_path_factory):
     header = datasets.load(tiny_dataset).header
     first = list(datasets.load(tiny_dataset).cases[:3])
     datasets.write(folder / "d", first, version=header.version, author=header.author, speech=header.speech)
-    make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    make = factory("oracle", benchmark=contract.get("ifeval"))
     batch.run(batch.Plan(datasets.load(folder / "d"), make, folder / "run", concurrency=1))
     assert call("score", folder / "run", "--detector", "energy") == 0
     assert call("judge", folder / "run", "--model", "offline-lexical") in (0, 1)
@@ -180,7 +180,7 @@ def test_what_was_harmed_alone_is_made_again(whole, tmp_path):
     names = load_run(run).recorded()
     (run / "episodes" / f"{names[0]}.rec.json").write_text("{")
     (run / "episodes" / f"{names[1]}.stereo.wav").write_bytes(b"")
-    make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    make = factory("oracle", benchmark=contract.get("ifeval"))
     outcome = batch.run(batch.Plan(datasets.load(whole / "d"), make, run, concurrency=1))
     assert (outcome.recorded, outcome.kept) == (2, 1)
     assert call("score", run, "--detector", "energy") == 0

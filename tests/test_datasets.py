@@ -69,7 +69,7 @@ def test_a_good_dataset_has_no_problems(tiny_dataset):
     [
         (lambda r: r.update(mood="sad"), "unknown field 'mood'; remove it or check its spelling"),
         (lambda r: r["cues"][0].update(tempo=3), "unknown field 'cues.0.tempo'"),
-        (lambda r: r.pop("stream"), "field 'stream': Field required"),
+        (lambda r: r.pop("stream"), "field 'stream' is missing"),
         (lambda r: r.update(id="../x"), "the id '../x' may hold only letters"),
         (lambda r: r.update(id="a/b"), "the id 'a/b' may hold only letters"),
         (lambda r: r.update(cues=[]), "field 'cues'"),

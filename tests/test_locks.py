@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from workbench.benchmarks.base import BuildOptions
 
 from workbench import datasets, locks
 from workbench.agents.registry import factory
+from workbench.contract import BuildOptions
 from workbench.errors import InputError
 from workbench.judges.store import Log
 from workbench.runners import batch

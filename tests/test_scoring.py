@@ -252,6 +252,6 @@ def test_a_run_of_an_earlier_version_opens_scores_and_goes_on(oracle, tiny_datas
         path.write_text(json.dumps(raw))
     run = load_run(oracle.folder)
     assert run.content == content and score_run(run).verdicts["verdict"].eq("pass").all()
-    make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    make = factory("oracle", benchmark=contract.get("ifeval"))
     outcome = batch.run(batch.Plan(datasets.load(tiny_dataset), make, run.folder, concurrency=1))
     assert (outcome.recorded, outcome.kept) == (0, 12)

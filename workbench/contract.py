@@ -89,7 +89,8 @@ class Column:
 class Threshold:
     """A limit that a rule takes. unit : 's', 'ms', '' ... grid : values of the paper's own sweep.
 
-    per_case : a case may carry its own value, in the measurements' column `own_{name}` (null: the general one).
+    most : the greatest value that makes sense (1 for a share). per_case : a case may carry its own value, in
+    the measurements' column `own_{name}` (null: the general one).
     """
 
     name: str
@@ -99,6 +100,7 @@ class Threshold:
     grid: tuple[float, ...] = ()
     per_case: bool = False
     about: str = ""
+    most: float = math.inf
 
     def words(self, value: float) -> str:
         """A value with its unit.
@@ -367,8 +369,10 @@ class Benchmark:
         """
         for name, value in (settings or {}).items():
             self.check_threshold(name)
-            if not (math.isfinite(value) and value >= 0):
-                raise InputError(f"The threshold {name} cannot be {value!r}; give a number of at least 0.")
+            most = self.threshold[name].most
+            if not (math.isfinite(value) and 0 <= value <= most):
+                bound = "" if math.isinf(most) else f" and at most {most:g}"
+                raise InputError(f"The threshold {name} cannot be {value!r}; give a number of at least 0{bound}.")
         return {name: threshold.default for name, threshold in self.threshold.items()} | dict(settings or {})
 
     def check_threshold(self, name: str) -> Threshold:

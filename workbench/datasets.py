@@ -115,15 +115,24 @@ def content_of(cases: Iterable[Case], about: Mapping[str, Any]) -> str:
     return content_key(about.get("version"), speech.get("engine"), speech.get("version"), parts, length=64)
 
 
+_KINDS = {"string": "text", "bool": "true or false", "int": "a whole number", "float": "a number", "list": "a list",
+          "tuple": "a list", "dict": "an object", "model": "an object"}  # fmt: skip
+
+
 def describe(error: ValidationError) -> str:
     """The first fault of a record: field, what is wrong, and the value where it is short."""
     first = error.errors()[0]
-    field_name = ".".join(str(part) for part in first["loc"]) or "the record"
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        return f"unknown field {field_name!r}; remove it or check its spelling"
+    # Parts that name a kind of a union are the validator's, not the file's.
+    place = ".".join(str(part) for part in first["loc"] if part not in ("str", "int", "float", "bool"))
+    field_name, kind = f"field {place!r}" if place else "it as a whole", first["type"]
+    if kind == "extra_forbidden":
+        return f"unknown {field_name}; remove it or check its spelling"
+    if kind == "missing":
+        return f"{field_name} is missing"
+    wanted = _KINDS.get(kind.removesuffix("_type"))
+    message = f"{wanted} is needed" if wanted and kind.endswith("_type") else first["msg"].removeprefix("Value error, ")
     shown = repr(first.get("input"))
-    return f"field {field_name!r}: {message}" + (f" (found {shown})" if len(shown) <= 60 else "")
+    return f"{field_name}: {message}" + (f" (found {shown})" if place and len(shown) <= 60 else "")
 
 
 class CaseHead(BaseModel):

@@ -44,6 +44,25 @@ def write_json(path: Path, value: Any, *, indent: int | None = 2) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False) + "\n")
 
 
+class DuplicateKey(ValueError):
+    """A JSON object holds one key twice; which value is meant cannot be known."""
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a JSON text, for `json.loads(..., object_pairs_hook=unique)`.
+
+    Raises
+    ------
+    DuplicateKey : a key stands twice.
+    """
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise DuplicateKey(repr(key))
+        found[key] = value
+    return found
+
+
 def read_json(path: Path) -> Any:
     """Read one JSON document.
 
@@ -52,11 +71,13 @@ def read_json(path: Path) -> Any:
     InputError : when the file is missing, is not UTF-8, or is not JSON; the message gives the line.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; check the path.") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, where a JSON file is needed.") from None
+    except DuplicateKey as error:
+        raise InputError(f"{path}: the key {error} stands twice in one object; keep one.") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from None
     except RecursionError:

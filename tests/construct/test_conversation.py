@@ -276,7 +276,7 @@ def test_a_changed_script_changes_its_turn_and_the_manifest(dataset_copy, script
 def test_a_turn_that_cannot_be_said_leaves_the_manifest_as_it_was(dataset_copy, scripts, tmp_path):
     before = states(dataset_copy)
     changed = with_change(scripts, tmp_path, "R1_C3_i1", "Oh my God, sorry", f"{UNSAYABLE}, sorry")
-    with pytest.raises(ProblemsFound, match=r"R1_C3_i1, turn2: "):
+    with pytest.raises(ProblemsFound, match=r"R1_C3_i1[:,] turn2"):
         build(BuildOptions(dataset_copy, limit=12, workers=1, scripts=changed))
     assert states(dataset_copy) == before
 

@@ -1,6 +1,6 @@
-"""Lets tests here import the helpers of the analyses' tests (pytest's importlib mode does not)."""
+"""Lets tests here import the helpers of other tests (pytest's importlib mode does not)."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
+sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("analysis", "app")]

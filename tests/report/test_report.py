@@ -5,17 +5,22 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import scored_runs as made
+from bokeh.models import ColumnDataSource
+from inspected_runs import make_runs
 from rich.console import Console
 
 from workbench.errors import InputError
 from workbench.files import read_json, write_json
 from workbench.report import gather, write_report
+from workbench.report.charts import drawn
+from workbench.runs import load_run
 
 CASES = 96
 """Every cell at L1 and L2."""
@@ -250,3 +255,42 @@ def test_settings_that_differ_are_announced(runs, tmp_path):
     gathered = gather([runs["mine"], other])
     assert any("thresholds" in warning for warning in gathered.warnings)
     assert len(set(gathered.names)) == 2 and all(name.endswith("/mine") for name in gathered.names)
+
+
+def test_a_run_scored_with_other_thresholds_shows_those_numbers(runs, tmp_path):
+    """What the report shows of a run is what its own tables say, at the thresholds that it was scored with."""
+    source = runs["mine"].parent / "data"
+    tight = made.run(source, tmp_path / "tight", made.mixed, thresholds={"max_wait_s": 0.1})
+    found = gather([tight])
+    own = load_run(tight).tables()["ias"].iloc[0]
+    [shown] = found.tables["ias"].to_dict("records")
+    assert (shown["passed"], shown["measured"], shown["ias"]) == (own["passed"], own["measured"], own["ias"])
+    [usual] = gather([runs["mine"]]).tables["ias"].to_dict("records")
+    assert shown["passed"] < usual["passed"], "the limit of 0.1 s fails what answers after 0.4 s"
+
+
+def test_charts_come_from_the_sections_that_the_benchmark_declares(runs):
+    found = gather([runs["mine"], runs["oracle"]])
+    sections = {section.name: section for section in found.sections}
+    titles = [made.title.text for made in drawn(found, sections["entailment_gap"])]
+    assert len(titles) == 2 and all("95 % intervals" in title for title in titles)
+    heat = drawn(found, sections["ias_by_action_and_level"])
+    assert [picture.title.text.rpartition(": ")[2].split()[0] for picture in heat] == ["mine", "oracle"]
+    [bars] = drawn(found, sections["ias_by_role"])
+    assert any(place.startswith("R1 ") for place in bars.y_range.factors), "with the role's long name"
+    assert len(drawn(found, sections["latency"])) == 2 and not drawn(found, sections["unmeasurable"])
+    rule = replace(found.benchmark.rule["TAKE_TURN"], latency="genuine_s")
+    plain = replace(found.benchmark, latencies=None, rules=(rule,))
+    [generic] = drawn(replace(found, benchmark=plain), sections["latency"])
+    limits = [source.data["x0"] for source in generic.select({"type": ColumnDataSource}) if "x0" in source.data]
+    assert generic.title.text.startswith("genuine: ") and 2.0 in limits[0]
+
+
+def test_a_failing_case_is_drawn_with_its_marks(tmp_path):
+    """The worked example is the recording's own picture, with the window and limit that the benchmark marks."""
+    page = write_report([make_runs(tmp_path / "runs") / "slow"], tmp_path / "out").read_text(encoding="utf-8")
+    [about, picture] = re.search(
+        r'<p class="about">(TAKE_TURN: [^<]*)</p>(<div class="wb-rec.*?</div>)', page, re.S
+    ).groups()
+    assert "R1_C2_i1_L1 in slow" in about and "onset 2." in about
+    assert "scored window, 6.000 to 9.000 s" in picture and ">limit 2 s<" in picture and "wb-wave" in picture

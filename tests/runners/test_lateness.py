@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbench import benchmarks, datasets
+from workbench import contract, datasets
 from workbench.agents.base import AudioOut, Traits
 from workbench.agents.registry import factory
 from workbench.cases import AtTime, AudioRef, Case, Cue, Ending
@@ -183,7 +183,7 @@ def late_at(record, *times_s):
 
 def test_an_ifeval_row_with_late_frames_up_to_its_window_is_unmeasurable(tiny_dataset):
     dataset = datasets.load(tiny_dataset)
-    ifeval = benchmarks.get("ifeval")
+    ifeval = contract.get("ifeval")
     case = next(case for case in dataset.cases if case.tags["probe"] == "C2")
     make = factory("oracle", planner=ifeval.moves)
     record = asyncio.run(run_episode(case, dataset.clips(case), make, VirtualClock)).record
@@ -200,7 +200,7 @@ def test_an_ifeval_row_with_late_frames_up_to_its_window_is_unmeasurable(tiny_da
 
 
 def test_only_the_mpe_rows_of_the_turn_with_late_frames_are_unmeasurable():
-    mpe = benchmarks.get("duplex-mpe")
+    mpe = contract.get("duplex-mpe")
     ref = AudioRef(path="x.wav", sha256="0" * 64, samples=24_000)
     cues = [Cue(id=f"t{k}", text="", label="N1", start=AtTime(time_s=10.0 * k), audio=ref) for k in range(3)]
     case = Case(id="c", benchmark="duplex-mpe", conversation="c", stream="s", cues=cues)

@@ -239,7 +239,7 @@ def test_what_makes_no_sense_is_refused(dataset, tmp_path):
         ('{"cues": {"turn_1": 0.5, "turn_2": 3.9}}', "field 'cues.turn_2': the user channel is silent"),
         ('{"words": "Yes"}', "unknown field 'words'; remove it"),
         ('{"transcript": 5}', "field 'transcript'"),
-        ('{"transcript": [{"text": "Yes"}]}', "field 'transcript.0.t_s': Field required"),
+        ('{"transcript": [{"text": "Yes"}]}', "field 'transcript.0.t_s' is missing"),
         ('{"transcript": [{"t_s": null, "text": "Yes"}]}', "field 'transcript.0.t_s'"),
         ('{"transcript": [{"t_s": 1, "text": null}]}', "field 'transcript.0.text'"),
         ('{"transcript": [{"t_s": 1, "text": "Yes"}, {"t_s": 2100, "text": "sir"}]}',

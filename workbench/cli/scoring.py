@@ -65,12 +65,14 @@ def decide(
 ) -> None:
     """Verdicts for segments that you bring (own detector, own annotations); JSON on standard output."""
     from workbench import brought, contract
-    from workbench.files import read_json
+    from workbench.files import DuplicateKey, read_json, unique
 
     chosen = contract.get(benchmark)
     if str(file) == "-":
         try:
-            items = json.loads(sys.stdin.read())
+            items = json.loads(sys.stdin.read(), object_pairs_hook=unique)
+        except DuplicateKey as error:
+            raise InputError(f"Standard input: the key {error} stands twice in one object; keep one.") from None
         except json.JSONDecodeError as error:
             raise InputError(f"Standard input, line {error.lineno}: not valid JSON ({error.msg}).") from None
     else:

@@ -37,6 +37,11 @@ class Judged:
     summary: Summary | None = None
 
     @property
+    def heading(self) -> str:
+        """What is judged, in the judge's own words."""
+        return self.summary.judge.heading if self.summary else self.key
+
+    @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Title -> table."""
         if self.summary is None:

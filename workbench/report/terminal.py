@@ -33,7 +33,9 @@ def print_report(gathered: Gathered, console: Console) -> None:
             console.print((_plain if section.kind == "plain" else _figures)(section, frame, several))
     _calibration(gathered, console)
     for judge in gathered.judged:
-        console.print(Text(f"{judge.run}, judged by {judge.spoke}: the tables are in the page.", style="dim"))
+        console.print(
+            Text(f"{judge.heading}: {judge.run}, judged by {judge.spoke}; the tables are in the page.", style="dim")
+        )
         for problem in judge.problems:
             console.print(Text(problem, style="yellow"))
     console.print(

@@ -96,7 +96,7 @@ class Server:
         turns = self.find(asked)
         target = next(turn["text"] for turn in turns if turn["label"] == "T")
         return {
-            "implicit": ("Well then, Aria, " if spoilt else "Speaker on the shelf ") + target.removeprefix("Aria, "),
+            "implicit": ("Well then, Aria, " if spoilt else "Kind speaker, ") + target.removeprefix("Aria, "),
             "before": "",
         }
 

@@ -237,7 +237,7 @@ def test_scripts_that_do_not_fit_build_nothing(tmp_path):
         (b"conversations: [{id: R1_C2_i1", "is not valid YAML"),
         (b"- a\n- b\n", "there is no list `conversations`"),
         (b"conversations: [{id: X, situation: s, turn1: a, turn2: b, mood: sad}]", "unknown field 'mood'"),
-        (b"conversations: [{id: X, situation: s, turn1: a}]", "field 'turn2': Field required"),
+        (b"conversations: [{id: X, situation: s, turn1: a}]", "field 'turn2' is missing"),
         (b"conversations: [{id: X, situation: s, turn1: 5, turn2: b}]", "field 'turn1'"),
         (b"conversations: [17]", "conversation 1"),
         (b"conversations: [{id: X, situation: caf\xe9, turn1: a, turn2: b}]", "is not UTF-8 text"),

@@ -243,7 +243,7 @@ def test_of_foreign_and_older_datasets_it_is_told_what_cannot_be_computed_again(
 
 
 def test_without_audio_the_grid_is_compared_all_the_same(tmp_path):
-    from workbench.benchmarks.base import BuildOptions
+    from workbench.contract import BuildOptions
 
     build.build(BuildOptions(tmp_path / "d", audio=False))
     loaded = datasets.load(tmp_path / "d")

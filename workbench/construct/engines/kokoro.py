@@ -34,7 +34,7 @@ STYLE_SIZE = 256
 MODEL_SHA256 = "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb"
 ENGLISH = ("af_", "am_", "bf_", "bm_")
 UNUSUAL = ("af_nicole", "am_santa")  # a whisper and a character: only where they are named
-PACE = 0.86
+PACE = 0.82
 """The model reads at about 190 words a minute; this brings it to about the 160 of relaxed conversation."""
 
 # The makers state sex and accent. Ages are what pitch and pace suggest (median pitch measured on one sentence,
