@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,7 @@ from workbench.errors import InputError
 from workbench.pictures import peaks, texts
 from workbench.pictures.recording import Picture
 from workbench.pictures.theme import DARK, LIGHT
-from workbench.runs import load_run
+from workbench.runs import load_run, read_folder, read_scores
 from workbench.scoring import score_run
 
 FIRST = ("prompt", "R1_C2_i1_L1", "")
@@ -90,6 +92,30 @@ def test_damaged_lines_and_dangerous_ids_are_left_out_and_said(tmp_path):
         stream.write(make_case(2).model_dump_json().replace("R1_C2_i2_L2", "../../etc/passwd") + "\n{broken\n")
     store = Store([folder])
     assert len(store.frame) == 1 and len([p for p in store.runs["run"].problems if "cases.jsonl, line" in p]) == 2
+
+
+def test_one_reader_says_what_the_strict_one_refuses(runs_folder, tmp_path):
+    folder = Path(shutil.copytree(runs_folder / "prompt", tmp_path / "prompt"))
+    whole = read_folder(folder)
+    assert not whole.problems and len(whole.recorded) == len(whole.cases) == 6 and not read_scores(folder).problem
+    (folder / "scores" / "verdicts.parquet").write_bytes(b"nothing")
+    with (folder / "cases.jsonl").open("a") as stream:
+        stream.write("{broken\n")
+    assert "verdicts.parquet cannot be read" in read_scores(folder).problem
+    assert len(read_folder(folder).cases) == 6 and "line 7" in read_folder(folder).problems[0]
+    with pytest.raises(InputError, match="line 7"):
+        load_run(folder)
+    shutil.rmtree(folder)
+    assert len(read_folder(folder).problems) == 2 and "has not been scored" in read_scores(folder).problem
+
+
+def test_a_server_without_the_route_gets_the_sound_itself(space):
+    view = CaseView(space)
+    space.select(FIRST)
+    assert view.player.systems[0]["src"].startswith("wb-files/") and "wb-files" in view.side.object
+    Shell(space)._unserved()
+    assert view.player.systems[0]["src"].startswith("data:audio/flac;base64,") and "wb-files" not in view.side.object
+    assert "workbench inspect RUNS" in space.message
 
 
 def test_an_empty_folder_says_so_and_a_missing_one_is_refused(tmp_path):

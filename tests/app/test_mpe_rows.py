@@ -3,13 +3,14 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from inspected_runs import ENERGY, make_case, start_run
 from inspected_runs import record as ifeval_record
 from inspected_runs import stereo as ifeval_stereo
 
 from workbench import episodes
-from workbench.app import case_texts
+from workbench.app import annotation_files, annotations, case_texts
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView
 from workbench.app.detail import load_detail
@@ -17,8 +18,10 @@ from workbench.app.store import KEY, Store
 from workbench.app.workspace import Workspace, read_query, to_query
 from workbench.benchmarks.duplexmpe.rules import steps as chain
 from workbench.cases import RATE_HZ, AfterGap, AtTime, AudioRef, Case, Cue, Segment, Window
+from workbench.contract import get
 from workbench.episodes import AgentInfo, EpisodeRecord, PlayedCue, Sends
 from workbench.files import read_json, write_json
+from workbench.judges.human import read_labels
 from workbench.runs import load_run
 from workbench.scoring import score_run
 
@@ -162,3 +165,27 @@ def test_the_chain_says_what_a_cut_recording_leaves_open():
     assert [step.passed for step in chain(row)] == [True, None, None]
     assert [step.words.split(":")[0] for step in chain(row)][1:] == ["not known", "not asked"]
     assert chain(row | {"reason": "outside"}) == [] and chain({"metric": "silence"}) == []
+
+
+def test_labels_of_several_rows_of_an_event_go_to_each_judge(mpe, tmp_path):
+    benchmark = get("duplex-mpe")
+    first, second = annotation_files.labelling(benchmark)[:2]
+    folder = mpe.runs["streams"].folder
+    for metric, label, date in (
+        ("fresh_onset", first.labels[0], "2026-01-01"),
+        ("response_presence", first.labels[1], "2026-01-02"),
+        ("fresh_onset_permissive", next(each for each in second.labels if each not in first.labels), "2026-01-03"),
+    ):
+        where = {"case": "s1_explicit", "event": "1", "metric": metric}
+        annotations.append(folder, annotations.change(annotator="Ann", kind="label", value=label, date=date, **where))
+    written = {path.name: path for path in annotation_files.write_run(mpe, "streams", tmp_path)}
+    for judge, label in ((first, first.labels[1]), (second, None)):
+        frame = pd.read_csv(written[f"annotations.{judge.name}.csv"], keep_default_na=False)
+        assert len(frame) == 3 and set(frame["metric"]) == {
+            "fresh_onset",
+            "response_presence",
+            "fresh_onset_permissive",
+        }
+        people = read_labels(written[f"annotations.{judge.name}.csv"], judge, {"s1_explicit": None})
+        assert len(people) == 1 and (label is None or people["label"].tolist() == [label])
+    assert first.labels[0] in pd.read_csv(written[f"annotations.{first.name}.csv"])["own_label"].tolist()

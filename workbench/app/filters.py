@@ -11,7 +11,7 @@ import pandas as pd
 from workbench.app.run_rows import columns_of
 from workbench.contract import Column
 from workbench.pictures.texts import terms
-from workbench.statistics import rate
+from workbench.statistics import rates
 from workbench.statistics.slices import outcomes
 
 _MOST_VALUES = 60
@@ -172,13 +172,19 @@ def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
     The interval is that of the report: conversations are what is independent, not their cases.
     """
     by = list(by)
-    words = frame[by].apply(_words).reset_index(drop=True)
-    outcome, conversation = outcomes(frame["verdict"]), pd.factorize(frame["conversation"].astype(str))[0]
-    rows = []
-    for names, part in words.groupby(by, sort=True):
-        at = part.index.to_numpy()
-        found = rate(outcome[at], conversation[at])
-        counts = {"passed": found.numerator, "measured": found.denominator, "rows": len(at)}
-        ends = {"rate": found.value, "low": found.low, "high": found.high, "note": found.note}
-        rows.append(dict(zip(by, names, strict=True)) | counts | ends)
-    return pd.DataFrame(rows, columns=[*by, "passed", "measured", "rows", "rate", "low", "high", "note"])
+    groups = frame[by].apply(_words).groupby(by, sort=True)
+    out = pd.DataFrame([*groups.groups] if len(by) > 1 else [(name,) for name in groups.groups], columns=by)
+    group, (cluster, clusters) = groups.ngroup().to_numpy(), pd.factorize(frame["conversation"].astype(str))
+    outcome, shape = outcomes(frame["verdict"]), (len(clusters), len(out))
+    at = cluster * len(out) + group
+    passed, measured = (
+        np.bincount(at, weights, minlength=shape[0] * shape[1]).reshape(shape)
+        for weights in (np.nan_to_num(outcome), ~np.isnan(outcome))
+    )
+    found = rates(passed, measured) if len(frame) else []
+    out["passed"], out["measured"] = ([getattr(one, name) for one in found] for name in ("numerator", "denominator"))
+    out["rows"] = np.bincount(group, minlength=len(out))
+    out["rate"] = pd.Series([one.value for one in found], dtype=float)
+    for name in ("low", "high", "note"):
+        out[name] = [getattr(one, name) for one in found]
+    return out
