@@ -46,7 +46,7 @@ AGENTS: dict[str, Entry] = {
         needs_plan=True,
     ),
     "wavering": Entry(
-        "workbench.agents.wavering:WaveringAgent",
+        "workbench.agents.scripted:WaveringAgent",
         "reference: does what the case expects with a known probability, after a random delay",
         "input",
         needs_plan=True,
@@ -61,18 +61,16 @@ AGENTS: dict[str, Entry] = {
         "input",
     ),
     "openai-realtime": Entry(
-        "workbench.agents.openai_realtime:OpenAIRealtime",
+        "workbench.agents.openai:OpenAIRealtime",
         "OpenAI Realtime, and any server that speaks its protocol",
         "wall",
     ),
-    "openai-live": Entry(
-        "workbench.agents.openai_live:OpenAILive", "OpenAI Live: full-duplex, output without end", "wall"
-    ),
+    "openai-live": Entry("workbench.agents.openai:OpenAILive", "OpenAI Live: full-duplex, output without end", "wall"),
     "gemini-live": Entry("workbench.agents.gemini_live:GeminiLive", "Gemini Live", "wall"),
     "moshi": Entry("workbench.agents.moshi:Moshi", "a Moshi server over its WebSocket", "wall"),
     "personaplex": Entry("workbench.agents.moshi:Moshi", "a PersonaPlex server", "wall", (("flavour", "personaplex"),)),
     "flm-audio": Entry("workbench.agents.moshi:Moshi", "an FLM-Audio server", "wall", (("flavour", "flm-audio"),)),
-    "moshi-local": Entry("workbench.agents.moshi_local:MoshiLocal", "Moshi in this process, frame by frame", "input"),
+    "moshi-local": Entry("workbench.agents.moshi:MoshiLocal", "Moshi in this process, frame by frame", "input"),
     "twilio": Entry(
         "workbench.agents.twilio:Twilio", "a telephone agent: the workbench plays Twilio Media Streams", "wall"
     ),

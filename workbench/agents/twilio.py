@@ -15,22 +15,38 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedOK
 
-from workbench.agents import mulaw
 from workbench.agents.base import FRAME_S, AgentError, AudioOut, Emit, Interrupted, Note, Session, Traits, TurnEnd
-from workbench.agents.link import CLOSE_S, Link, Listener, mapping, number, tls
-from workbench.audio import StreamResampler, from_pcm16, to_pcm16
+from workbench.agents.link import Link, RateChange, ServerAgent, mapping, number
 from workbench.cases import RATE_HZ
 from workbench.errors import InputError
 
 LINE_HZ = 8_000
 _TOLERANCE_SAMPLES = RATE_HZ // 100
 _ACCOUNT = "AC" + "0" * 32
+_BIAS, _CLIP = 132, 32635  # of G.711
 
 
-class Twilio:
+def mulaw_encode(samples: np.ndarray) -> bytes:
+    """int16 (samples,) to one byte a sample, by the definition in ITU-T G.711 (no tables)."""
+    value = samples.astype(np.int32)
+    sign = np.where(value < 0, 0x80, 0)
+    size = np.minimum(np.abs(value), _CLIP) + _BIAS
+    # The segment is the place of the highest bit above the seventh; four bits below it follow.
+    segment = np.clip(np.floor(np.log2(size)).astype(np.int32) - 7, 0, 7)
+    step = (size >> (segment + 3)) & 0x0F
+    return (~(sign | (segment << 4) | step) & 0xFF).astype(np.uint8).tobytes()
+
+
+def mulaw_decode(data: bytes) -> np.ndarray:
+    """One byte a sample to int16 (samples,)."""
+    code = ~np.frombuffer(data, np.uint8).astype(np.int32) & 0xFF
+    size = (((code & 0x0F) << 3) + _BIAS << ((code >> 4) & 0x07)) - _BIAS
+    return np.where(code & 0x80, -size, size).astype(np.int16)
+
+
+class Twilio(ServerAgent):
     """One call a case.
 
     url : the agent's media-stream address ('wss://host/media').
@@ -58,25 +74,18 @@ class Twilio:
         self._parameters, self._prompt_parameter = mapping(parameters, "parameters"), prompt_parameter
         self._quiet_frames = round(number(quiet_s, "quiet_s") / FRAME_S)
         self._link = Link(f"The telephone agent at {url}")
-        self._socket = self._listener = None
-        self.traits = Traits(
-            "twilio",
-            "call",
-            "wall",
-            turns=turns,
-            text=False,
-            settings={
-                "url": url,
-                "parameters": self._parameters,
-                "prompt_parameter": prompt_parameter,
-                "quiet_s": quiet_s,
-            },
-        )
+        settings = {
+            "url": url,
+            "parameters": self._parameters,
+            "prompt_parameter": prompt_parameter,
+            "quiet_s": quiet_s,
+        }
+        self.traits = Traits("twilio", "call", "wall", turns=turns, text=False, settings=settings)
 
     async def open(self, session: Session, emit: Emit) -> None:
         self._session, self._emit = session, emit
         self._stream, self._call = f"MZ{uuid.uuid4().hex}", f"CA{uuid.uuid4().hex}"
-        self._resample = StreamResampler(RATE_HZ, LINE_HZ, live=True)
+        self._to_line = RateChange(RATE_HZ, LINE_HZ)
         self._sequence = self._chunk = 0
         self._talk, self._received, self._quiet = 1, 0, 0
         self._marks: list[tuple[str, int]] = []
@@ -86,16 +95,10 @@ class Twilio:
         elif session.system_prompt:
             emit(Note("system_prompt_not_sent", {"reason": "prompt_parameter is empty"}))
         async with self._link.opening(self._handshake_s):
-            self._socket = await connect(
-                self._url,
-                ssl=tls(self._verify) if self._url.startswith("wss") else None,
-                max_size=None,
-                compression=None,
-                close_timeout=CLOSE_S,
-            )
-        self._listener = Listener(self._link, emit, self._receive)
-        self._listener.opened()
-        await self._write({"event": "connected", "protocol": "Call", "version": "1.0.0"})
+            await self._connect(self._url, verify=self._verify)
+        self._listen()
+        self._ready()
+        await self._write(json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"}))
         start = {
             "streamSid": self._stream,
             "callSid": self._call,
@@ -106,15 +109,12 @@ class Twilio:
         }
         await self._say("start", start=start)
 
-    # Out -----------------------------------------------------------------------------------------
-
     async def send(self, frame: np.ndarray) -> None:
-        data = mulaw.encode(to_pcm16(self._resample(from_pcm16(frame))))
         media = {
             "track": "inbound",
             "chunk": str(self._chunk + 1),
             "timestamp": str(round(self._chunk * FRAME_S * 1000)),
-            "payload": base64.b64encode(data).decode(),
+            "payload": base64.b64encode(mulaw_encode(self._to_line(frame))).decode(),
         }
         self._chunk += 1
         await self._say("media", media=media)
@@ -134,28 +134,22 @@ class Twilio:
 
     async def _say(self, event: str, **fields: Any) -> None:
         self._sequence += 1
-        await self._write({"event": event, "sequenceNumber": str(self._sequence), "streamSid": self._stream, **fields})
+        message = {"event": event, "sequenceNumber": str(self._sequence), "streamSid": self._stream, **fields}
+        await self._write(json.dumps(message))
 
-    async def _write(self, message: dict[str, Any]) -> None:
-        try:
-            await self._socket.send(json.dumps(message))
-        except ConnectionClosedOK:
-            raise self._hung_up() from None
-        except Exception as error:
-            raise self._link.lost(error) from None
+    async def _write(self, message: str) -> None:
+        with self._link.sending():
+            try:
+                await self._connection.send(message)
+            except ConnectionClosedOK:
+                raise self._hung_up() from None
 
     def _hung_up(self) -> AgentError:
         return AgentError("hung_up", f"{self._link.name} hung up before the case was over.")
 
-    async def close(self) -> None:
-        if self._listener is not None:
-            await self._listener.stop()
-        if self._socket is not None:
-            with suppress(AgentError):  # the line may be down already
-                await self._say("stop", stop={"accountSid": _ACCOUNT, "callSid": self._call})
-            await self._socket.close()
-
-    # In ------------------------------------------------------------------------------------------
+    async def _farewell(self) -> None:
+        with suppress(AgentError):  # the line may be down already
+            await self._say("stop", stop={"accountSid": _ACCOUNT, "callSid": self._call})
 
     @property
     def _item(self) -> str:
@@ -165,11 +159,11 @@ class Twilio:
         self._talk, self._received, self._quiet = self._talk + 1, 0, 0
 
     async def _receive(self) -> None:
-        async for raw in self._socket:
+        async for raw in self._connection:
             message = self._link.parse(raw)
             match message.get("event"):
                 case "media":
-                    samples = mulaw.decode(self._link.audio((message.get("media") or {}).get("payload")))
+                    samples = mulaw_decode(self._link.audio((message.get("media") or {}).get("payload")))
                     self._received += samples.size * RATE_HZ // LINE_HZ
                     self._quiet = 0
                     if samples.size:
