@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from workbench.construct import kokoro
 from workbench.construct import voices_command as command
-from workbench.construct.engines import kokoro
 from workbench.errors import InputError
 
 MODEL = bytes(range(256)) * 4000

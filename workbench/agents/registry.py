@@ -56,7 +56,7 @@ AGENTS: dict[str, Entry] = {
     "echo": Entry("workbench.agents.scripted:EchoAgent", "reference: gives back what it hears", "input"),
     "eager": Entry("workbench.agents.scripted:EagerAgent", "reference: answers at every pause", "input"),
     "cascade": Entry(
-        "workbench.agents.cascade.agent:CascadeAgent",
+        "workbench.agents.cascade:CascadeAgent",
         "local and full-duplex: voice detection, recognition, a brain (chat endpoint or rules) and speech",
         "input",
     ),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.agents.realtime.serve import realtime_server
+from workbench.agents.realtime import realtime_server
 from workbench.agents.registry import factory
 from workbench.errors import InputError
 
