@@ -53,12 +53,7 @@ class GeminiLive(ServerAgent):
         }
         self._detection = {name: value for name, value in detection.items() if value}
         self._handshake_s = number(handshake_s, "handshake_s")
-        settings = {
-            "base_url": base_url,
-            "voice": voice,
-            "activity_detection": self._detection,
-            "setup": self._more,
-        }
+        settings = {"base_url": base_url, "voice": voice, "activity_detection": self._detection, "setup": self._more}
         self.traits = Traits("gemini-live", model, "wall", settings=settings)
 
     async def open(self, session: Session, emit: Emit) -> None:

@@ -148,10 +148,7 @@ class OpenAIRealtime(_OpenAI):
         if key_header and self._link.key:
             headers[key_header] = self._link.key
         self._manager = client.realtime.connect(
-            model=model,
-            extra_query=query,
-            extra_headers=headers,
-            websocket_connection_options=self._socket_options,
+            model=model, extra_query=query, extra_headers=headers, websocket_connection_options=self._socket_options
         )
         settings = {
             "base_url": self._where,

@@ -33,8 +33,7 @@ Planner = Callable[[Case, str], tuple[Move, ...]]
 @lru_cache(maxsize=512)
 def say(text: str, voice: str = VOICE) -> np.ndarray:
     """`text` as int16 (samples,) at 24 kHz, without pauses longer than 0.12 s inside (read-only)."""
-    clip = _speech().render(text, voice)
-    samples = _tighten(to_pcm16(clip.samples))
+    samples = _tighten(to_pcm16(_speech().render(text, voice).samples))
     samples.flags.writeable = False
     return samples
 
@@ -79,26 +78,23 @@ class Speaker:
     def frame(self, loop: bool, left: int | None = None) -> None:
         """Emit the next frame; `left` samples are all that may still be said (None: no limit)."""
         samples, item = self._samples, f"utterance_{self._count}"
-        take = FRAME_SAMPLES if left is None else min(FRAME_SAMPLES, left)
+        last = left is not None and left <= FRAME_SAMPLES
+        take = left if last else FRAME_SAMPLES
         index = np.arange(self._at, self._at + take)
-        frame = samples[index % samples.size] if loop else samples[self._at : self._at + take].copy()
-        if left is not None and left <= FRAME_SAMPLES and frame.size:
+        frame = samples[index % samples.size if loop else index[index < samples.size]]
+        if last and frame.size:
             fade = min(_FADE, frame.size)
-            frame = frame.copy()
             frame[-fade:] = (frame[-fade:] * np.linspace(1, 0, fade)).astype(np.int16)
         if frame.size:
             self._emit(AudioOut(frame, item))
         self._at += take
-        share = self._at / samples.size
-        self._words_until(share if loop else min(share, 1.0), item)
-        if (left is not None and left <= FRAME_SAMPLES) or (not loop and self._at >= samples.size):
-            self.end()
-
-    def _words_until(self, share: float, item: str) -> None:
         # A word is given when it begins, by its share of the utterance; a looped text starts again.
-        while self._said < share * len(self._words):
+        share = self._at / samples.size
+        while self._said < (share if loop else min(share, 1.0)) * len(self._words):
             self._emit(Text(self._words[self._said % len(self._words)] + " ", item))
             self._said += 1
+        if last or (not loop and self._at >= samples.size):
+            self.end()
 
     def end(self) -> None:
         self._samples = None
@@ -195,7 +191,7 @@ def _later(move: Move, delay_s: float) -> Move:
 
 
 class SilentAgent:
-    """Never makes a sound."""
+    """Never makes a sound; what the others below are made from."""
 
     traits = Traits("silent", VERSION, "input")
 
@@ -206,24 +202,7 @@ class SilentAgent:
     async def close(self) -> None: ...
 
 
-class BabbleAgent:
-    """Talks from the first frame to the last, whatever is said to it."""
-
-    TEXT = "and then there was this other thing I meant to bring up because it really does matter a great deal"
-    traits = Traits("babble", VERSION, "input", settings={"voice": VOICE})
-
-    async def open(self, session: Session, emit: Emit) -> None:
-        self._speaker = Speaker(emit)
-
-    async def send(self, frame: np.ndarray) -> None:
-        if not self._speaker.speaking:
-            self._speaker.begin(self.TEXT)
-        self._speaker.frame(loop=True)
-
-    async def close(self) -> None: ...
-
-
-class EchoAgent:
+class EchoAgent(SilentAgent):
     """Gives back what it hears, half a second later; it has no words of its own."""
 
     DELAY_FRAMES = 25
@@ -237,10 +216,23 @@ class EchoAgent:
         if len(self._heard) > self.DELAY_FRAMES:
             self._emit(AudioOut(self._heard.pop(0)))
 
-    async def close(self) -> None: ...
+
+class BabbleAgent(SilentAgent):
+    """Talks from the first frame to the last, whatever is said to it."""
+
+    TEXT = "and then there was this other thing I meant to bring up because it really does matter a great deal"
+    traits = Traits("babble", VERSION, "input", settings={"voice": VOICE})
+
+    async def open(self, session: Session, emit: Emit) -> None:
+        self._speaker = Speaker(emit)
+
+    async def send(self, frame: np.ndarray) -> None:
+        if not self._speaker.speaking:
+            self._speaker.begin(self.TEXT)
+        self._speaker.frame(loop=True)
 
 
-class EagerAgent:
+class EagerAgent(SilentAgent):
     """Answers at every pause of 0.3 s, whatever the pause means, and talks to the end of its line."""
 
     TEXT = "Right, so what I would do in your place is this."
@@ -261,5 +253,3 @@ class EagerAgent:
             self._speaker.begin(self.TEXT)
         if self._speaker.speaking:
             self._speaker.frame(loop=False)
-
-    async def close(self) -> None: ...

@@ -16,6 +16,7 @@ from workbench.cases import RATE_HZ
 Put = Callable[..., None]
 RATES_HZ = (8_000, 16_000, 24_000, 48_000)
 _BETA_FIELDS = {"modalities", "input_audio_format", "output_audio_format", "turn_detection", "temperature"}
+_UNCHANGED: Any = object()
 
 
 class Refused(Exception):
@@ -26,15 +27,87 @@ class Refused(Exception):
         self.message, self.code, self.param = message, code, param
 
 
+def _mapping(value: Any, param: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Refused(f"{param} must be an object.", "invalid_type", param)
+    return value
+
+
+def _optional(value: Any, param: str) -> dict[str, Any] | None:
+    return None if value is None else dict(_mapping(value, param))
+
+
+def _text(value: Any, param: str) -> str:
+    if not isinstance(value, str):
+        raise Refused(f"{param} must be a text.", "invalid_type", param)
+    return value
+
+
+def _anything(value: Any, _param: str) -> Any:
+    return value
+
+
+def _rate(value: Any, param: str) -> int:
+    if value is None:
+        return _UNCHANGED
+    form = _mapping(value, param)
+    rate_hz = form.get("rate", 24_000)
+    if form.get("type", "audio/pcm") != "audio/pcm" or isinstance(rate_hz, bool) or rate_hz not in RATES_HZ:
+        offered = ", ".join(map(str, RATES_HZ))
+        raise Refused(f"{form!r} is not offered; use audio/pcm at {offered} Hz.", param=param)
+    return rate_hz
+
+
+def _pcm16(value: Any, param: str) -> Any:
+    if value != "pcm16":
+        raise Refused(f"The format {value!r} is not offered; use 'pcm16'.", param=param)
+    return _UNCHANGED
+
+
+def _speaks(value: Any, param: str) -> Any:
+    if value is not None and (not isinstance(value, list) or "audio" not in value):
+        raise Refused("This agent only speaks; the modalities must hold 'audio'.", param=param)
+    return _UNCHANGED
+
+
 def _default_vad() -> dict[str, Any]:
-    return {
-        "type": "server_vad",
-        "threshold": 0.5,
-        "prefix_padding_ms": 300,
-        "silence_duration_ms": 500,
-        "create_response": True,
-        "interrupt_response": True,
-    }
+    levels = {"threshold": 0.5, "prefix_padding_ms": 300, "silence_duration_ms": 500}
+    return {"type": "server_vad", **levels, "create_response": True, "interrupt_response": True}
+
+
+def _vad(value: Any, param: str) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    given = _mapping(value, param)
+    if given.get("type", "server_vad") not in ("server_vad", "semantic_vad"):
+        raise Refused(f"There is no turn detection {given['type']!r}.", param=f"{param}.type")
+    vad = {**_default_vad(), **given}
+    for name, highest in (("threshold", 1), ("prefix_padding_ms", 10_000), ("silence_duration_ms", 10_000)):
+        number = vad[name]
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= highest:
+            raise Refused(f"{name} is {number!r}, where 0 to {highest} is meant.", param=f"{param}.{name}")
+    return vad
+
+
+# Where a dialect has a field, how it is read, and what it sets ('' for nothing).
+_GA = (
+    ("output_modalities", _speaks, ""),
+    ("audio.input.format", _rate, "rate_in_hz"),
+    ("audio.output.format", _rate, "rate_out_hz"),
+    ("audio.input.turn_detection", _vad, "vad"),
+    ("audio.input.transcription", _optional, "transcription"),
+    ("audio.output.voice", _anything, "voice"),
+    ("instructions", _text, "instructions"),
+)
+_BETA = (
+    ("modalities", _speaks, ""),
+    ("input_audio_format", _pcm16, ""),
+    ("output_audio_format", _pcm16, ""),
+    ("turn_detection", _vad, "vad"),
+    ("input_audio_transcription", _optional, "transcription"),
+    ("voice", _text, "voice"),
+    ("instructions", _text, "instructions"),
+)
 
 
 @dataclass
@@ -59,120 +132,40 @@ class SessionSettings:
         if session.get("type", "realtime") != "realtime":
             raise Refused(f"Sessions of type {session['type']!r} are not offered.", param="session.type")
         beta = self.beta or ("type" not in session and bool(_BETA_FIELDS & session.keys()))
-        changes = self._beta(session) if beta else self._ga(session)
-        if "instructions" in session:
-            changes["instructions"] = _text(session["instructions"], "session.instructions")
-        for name, value in {**changes, "beta": beta}.items():
+        changes = {"beta": beta}
+        for place, read, name in _BETA if beta else _GA:
+            *folders, last = place.split(".")
+            inside, param = session, "session"
+            for folder in folders:
+                param += f".{folder}"
+                inside = _mapping(inside.get(folder, {}), param)
+            value = read(inside[last], f"session.{place}") if last in inside else _UNCHANGED
+            if value is not _UNCHANGED:
+                changes[name] = value
+        for name, value in changes.items():
             setattr(self, name, value)
-
-    def _ga(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        changes: dict[str, Any] = {}
-        _speaks(session, "output_modalities")
-        audio = _mapping(session.get("audio", {}), "session.audio")
-        given = _mapping(audio.get("input", {}), "session.audio.input")
-        returned = _mapping(audio.get("output", {}), "session.audio.output")
-        if given.get("format") is not None:
-            changes["rate_in_hz"] = _rate(given["format"], "session.audio.input.format")
-        if returned.get("format") is not None:
-            changes["rate_out_hz"] = _rate(returned["format"], "session.audio.output.format")
-        if "turn_detection" in given:
-            changes["vad"] = self._vad(given["turn_detection"], "session.audio.input.turn_detection")
-        if "transcription" in given:
-            changes["transcription"] = _optional(given["transcription"], "session.audio.input.transcription")
-        if "voice" in returned:
-            changes["voice"] = returned["voice"]
-        return changes
-
-    def _beta(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        changes: dict[str, Any] = {}
-        _speaks(session, "modalities")
-        for name in ("input_audio_format", "output_audio_format"):
-            if session.get(name, "pcm16") != "pcm16":
-                raise Refused(f"The format {session[name]!r} is not offered; use 'pcm16'.", param=f"session.{name}")
-        if "turn_detection" in session:
-            changes["vad"] = self._vad(session["turn_detection"], "session.turn_detection")
-        if "input_audio_transcription" in session:
-            given = session["input_audio_transcription"]
-            changes["transcription"] = _optional(given, "session.input_audio_transcription")
-        if "voice" in session:
-            changes["voice"] = _text(session["voice"], "session.voice")
-        return changes
-
-    def _vad(self, value: Any, param: str) -> dict[str, Any] | None:
-        if value is None:
-            return None
-        given = _mapping(value, param)
-        if given.get("type", "server_vad") not in ("server_vad", "semantic_vad"):
-            raise Refused(f"There is no turn detection {given['type']!r}.", param=f"{param}.type")
-        vad = {**_default_vad(), **given}
-        for name, highest in (("threshold", 1), ("prefix_padding_ms", 10_000), ("silence_duration_ms", 10_000)):
-            number = vad[name]
-            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= highest:
-                raise Refused(f"{name} is {number!r}, where 0 to {highest} is meant.", param=f"{param}.{name}")
-        return vad
 
     def shown(self, session_id: str) -> dict[str, Any]:
         """The `session` object of `session.created` and `session.updated`."""
+        about = {"id": session_id, "object": "realtime.session", "model": self.model}
+        about["instructions"] = self.instructions
         if self.beta:
-            return {
-                "id": session_id,
-                "object": "realtime.session",
-                "model": self.model,
+            return about | {
                 "modalities": ["audio", "text"],
-                "instructions": self.instructions,
                 "voice": self.voice,
                 "input_audio_format": "pcm16",
                 "output_audio_format": "pcm16",
                 "input_audio_transcription": self.transcription,
                 "turn_detection": self.vad,
             }
-        return {
-            "type": "realtime",
-            "object": "realtime.session",
-            "id": session_id,
-            "model": self.model,
-            "output_modalities": ["audio"],
-            "instructions": self.instructions,
-            "audio": {
-                "input": {
-                    "format": {"type": "audio/pcm", "rate": self.rate_in_hz},
-                    "transcription": self.transcription,
-                    "turn_detection": self.vad,
-                },
-                "output": {"format": {"type": "audio/pcm", "rate": self.rate_out_hz}, "voice": self.voice},
-            },
+        given = {
+            "format": {"type": "audio/pcm", "rate": self.rate_in_hz},
+            "transcription": self.transcription,
+            "turn_detection": self.vad,
         }
-
-
-def _mapping(value: Any, param: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise Refused(f"{param} must be an object.", "invalid_type", param)
-    return value
-
-
-def _optional(value: Any, param: str) -> dict[str, Any] | None:
-    return None if value is None else dict(_mapping(value, param))
-
-
-def _text(value: Any, param: str) -> str:
-    if not isinstance(value, str):
-        raise Refused(f"{param} must be a text.", "invalid_type", param)
-    return value
-
-
-def _rate(value: Any, param: str) -> int:
-    form = _mapping(value, param)
-    rate_hz = form.get("rate", 24_000)
-    if form.get("type", "audio/pcm") != "audio/pcm" or isinstance(rate_hz, bool) or rate_hz not in RATES_HZ:
-        offered = ", ".join(map(str, RATES_HZ))
-        raise Refused(f"{form!r} is not offered; use audio/pcm at {offered} Hz.", param=param)
-    return rate_hz
-
-
-def _speaks(session: Mapping[str, Any], name: str) -> None:
-    value = session.get(name)
-    if value is not None and (not isinstance(value, list) or "audio" not in value):
-        raise Refused("This agent only speaks; the modalities must hold 'audio'.", param=f"session.{name}")
+        returned = {"format": {"type": "audio/pcm", "rate": self.rate_out_hz}, "voice": self.voice}
+        audio = {"input": given, "output": returned}
+        return about | {"type": "realtime", "output_modalities": ["audio"], "audio": audio}
 
 
 @dataclass
