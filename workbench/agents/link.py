@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -128,7 +128,29 @@ class Link:
             raise AgentError("unreachable", message, retry=not unknown) from None
 
 
-class ServerAgent:
+Json = Mapping[str, Any] | str | None
+"""An option that holds names and values: a mapping, or JSON text."""
+
+
+class Options:
+    """For dataclasses whose fields are an agent's options: each is read by its unit or its type."""
+
+    def __post_init__(self) -> None:
+        for option in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, option.name)
+            if option.name.endswith(("_s", "_ms")):
+                setattr(self, option.name, number(value, option.name))
+            elif option.name.endswith("_hz"):
+                setattr(self, option.name, int(number(value, option.name, least=4000)))
+            elif option.type == "Json":
+                setattr(self, option.name, _mapping(value, option.name))
+
+    def _shown(self, *options: str) -> dict[str, Any]:
+        """Options as they go into the record."""
+        return {option: getattr(self, option) for option in options}
+
+
+class ServerAgent(Options):
     """One connection a case, with `_receive` running beside the stream until `close`.
 
     An adapter sets `_link`, connects, calls `_listen`, and where its session opens by messages awaits
@@ -237,8 +259,7 @@ def key_from(variable: str, needed: bool, agent: str) -> str:
     return key
 
 
-def mapping(value: Mapping[str, Any] | str | None, option: str) -> dict[str, Any]:
-    """An option that holds names and values, from a mapping or from JSON; InputError for anything else."""
+def _mapping(value: Json, option: str) -> dict[str, Any]:
     if isinstance(value, str) and value.strip():
         try:
             value = json.loads(value)
@@ -260,11 +281,6 @@ def number(value: object, option: str, least: float = 0.0) -> float:
     if isinstance(value, bool) or not least <= found < float("inf"):
         raise InputError(f"The option {option!r} must be a number of at least {least:g}, not {value!r}.")
     return found
-
-
-def rate(value: object, option: str) -> int:
-    """An option that is a sample rate in Hz."""
-    return int(number(value, option, 4000))
 
 
 @lru_cache(maxsize=2)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,7 +19,7 @@ import httpx
 import numpy as np
 
 from workbench.agents.base import AgentError, AudioOut, Emit, Note, Session, Text, Traits
-from workbench.agents.link import Link, ServerAgent, mapping, number, tls
+from workbench.agents.link import Json, Link, ServerAgent, tls
 from workbench.audio import from_pcm16
 from workbench.cases import RATE_HZ
 from workbench.errors import InputError
@@ -50,6 +49,7 @@ class _Packets:
         return packet
 
 
+@dataclass(eq=False)
 class Moshi(ServerAgent):
     """A client of a Moshi server ('moshi'), a PersonaPlex one, or an FLM-Audio one.
 
@@ -62,31 +62,29 @@ class Moshi(ServerAgent):
         PersonaPlex reads its prompts first.
     """
 
-    def __init__(
-        self,
-        url: str = "ws://localhost:8998/api/chat",
-        flavour: str = "moshi",
-        voice_prompt: str = "NATF0.pt",
-        settings: Mapping[str, Any] | str | None = None,
-        query: Mapping[str, Any] | str | None = None,
-        verify: bool = True,
-        handshake_s: float = 60.0,
-    ):
-        if flavour not in FLAVOURS:
-            raise InputError(f"There is no flavour {flavour!r}; flavours are {', '.join(FLAVOURS)}.")
+    url: str = "ws://localhost:8998/api/chat"
+    flavour: str = "moshi"
+    voice_prompt: str = "NATF0.pt"
+    settings: Json = None
+    query: Json = None
+    verify: bool = True
+    handshake_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.flavour not in FLAVOURS:
+            raise InputError(f"There is no flavour {self.flavour!r}; flavours are {', '.join(FLAVOURS)}.")
         try:
             import sphn
         except ImportError:
             raise InputError("This agent needs the package `sphn`; install duplex-workbench[moshi].") from None
         self._opus = sphn
-        self._url, self._flavour, self._voice, self._verify = url, flavour, voice_prompt, verify
-        self._settings, self._query = mapping(settings, "settings"), mapping(query, "query")
-        self._handshake_s = number(handshake_s, "handshake_s")
-        self._link = Link(f"The {flavour} server at {url}")
-        shown = {"url": url, "settings": self._settings, "query": self._query}
-        if flavour == "personaplex":
-            shown["voice_prompt"] = voice_prompt
-        self.traits = Traits(flavour, "server", "wall", turns="continuous", placement="sample_clock", settings=shown)
+        self._link = Link(f"The {self.flavour} server at {self.url}")
+        own = ["voice_prompt"] if self.flavour == "personaplex" else []
+        settings = self._shown("url", "settings", "query", *own)
+        self.traits = Traits(
+            self.flavour, "server", "wall", turns="continuous", placement="sample_clock", settings=settings
+        )
 
     async def open(self, session: Session, emit: Emit) -> None:
         self._emit = emit
@@ -94,29 +92,29 @@ class Moshi(ServerAgent):
         self._reader = self._opus.OpusStreamReader(RATE_HZ)
         self._packets = _Packets(PACKET_SAMPLES)
         self._skip = OPUS_DELAY_SAMPLES
-        if session.system_prompt and self._flavour != "personaplex":
-            emit(Note("system_prompt_not_sent", {"reason": f"{self._flavour} takes none"}))
-        async with self._link.opening(self._handshake_s):
-            if self._settings and self._flavour == "flm-audio":
+        if session.system_prompt and self.flavour != "personaplex":
+            emit(Note("system_prompt_not_sent", {"reason": f"{self.flavour} takes none"}))
+        async with self._link.opening(self.handshake_s):
+            if self.settings and self.flavour == "flm-audio":
                 await self._apply_settings()
-            await self._connect(self._address(session.system_prompt), verify=self._verify)
+            await self._connect(self._address(session.system_prompt), verify=self.verify)
             self._listen()
             await self._opened
 
     def _address(self, prompt: str) -> str:
-        query = dict(self._query)
-        if self._flavour == "personaplex":
+        query = dict(self.query)
+        if self.flavour == "personaplex":
             # Both are required, also when empty.
-            query = {"text_prompt": prompt, "voice_prompt": self._voice} | query
-        parts = urlsplit(self._url)
+            query = {"text_prompt": prompt, "voice_prompt": self.voice_prompt} | query
+        parts = urlsplit(self.url)
         return urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, urlencode(query)]))))
 
     async def _apply_settings(self) -> None:
-        parts = urlsplit(self._url)
+        parts = urlsplit(self.url)
         address = urlunsplit((parts.scheme.replace("ws", "http", 1), parts.netloc, "/api/settings", "", ""))
         try:
-            async with httpx.AsyncClient(verify=tls(self._verify), timeout=self._handshake_s) as client:
-                answer = await client.post(address, json=self._settings)
+            async with httpx.AsyncClient(verify=tls(self.verify), timeout=self.handshake_s) as client:
+                answer = await client.post(address, json=self.settings)
         except httpx.HTTPError as error:
             raise self._link.unreachable(error) from None
         if answer.status_code != 200:

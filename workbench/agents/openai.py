@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,15 +20,14 @@ from openai import AsyncOpenAI
 from workbench.agents.base import AgentError, AudioOut, Emit, Interrupted, Note, Session, Text, Traits, TurnEnd
 from workbench.agents.link import (
     CLOSE_S,
+    Json,
     Link,
     Pcm16,
     RateChange,
     ServerAgent,
     base64_of,
     key_from,
-    mapping,
     number,
-    rate,
     tls,
 )
 from workbench.cases import RATE_HZ
@@ -48,20 +48,25 @@ def _client(key: str, base_url: str, websocket_base_url: str) -> AsyncOpenAI:
 class _OpenAI(ServerAgent):
     """The client, the socket below it, and the server's errors in words. `_rate_hz` is the server's output rate."""
 
+    base_url: str
+    websocket_base_url: str
+    key_env: str
+    handshake_s: float
     _manager: Any
     _rate_hz: int
 
-    def _at(self, name: str, title: str, key_env: str, base_url: str, websocket_base_url: str) -> AsyncOpenAI:
-        self._where = websocket_base_url or base_url
-        key = key_from(key_env, not self._where, name)
-        self._link = Link(f"{title} at {self._where or 'api.openai.com'}", key)
+    def _reach(self, name: str, title: str) -> AsyncOpenAI:
+        self._where = self.websocket_base_url or self.base_url
+        self._link = Link(
+            f"{title} at {self._where or 'api.openai.com'}", key_from(self.key_env, not self._where, name)
+        )
         # Options for the `websockets` connection below the package.
         plain = self._where.startswith(("http://", "ws://"))
         self._socket_options = {"close_timeout": CLOSE_S} | ({} if plain else {"ssl": tls()})
-        return _client(key, base_url, websocket_base_url)
+        return _client(self._link.key, self.base_url, self.websocket_base_url)
 
-    async def _start(self, kind: str, settings: dict[str, Any], handshake_s: float) -> None:
-        async with self._link.opening(handshake_s):
+    async def _start(self, kind: str, settings: dict[str, Any]) -> None:
+        async with self._link.opening(self.handshake_s):
             self._connection = await self._manager.enter()
             self._listen()
             await self._say(kind, session=settings)
@@ -96,6 +101,7 @@ class _OpenAI(ServerAgent):
         return AgentError(named, f"{self._link.name}: {words}", retry=busy)
 
 
+@dataclass(eq=False)
 class OpenAIRealtime(_OpenAI):
     """A fresh Realtime session with server-side turn detection, closed after the case.
 
@@ -109,58 +115,50 @@ class OpenAIRealtime(_OpenAI):
     handshake_s : seconds until `session.updated` must have come.
     """
 
-    def __init__(
-        self,
-        model: str = "gpt-realtime",
-        base_url: str = "",
-        websocket_base_url: str = "",
-        dialect: str = "ga",
-        voice: str = "",
-        turn_detection: str = "server_vad",
-        threshold: float = 0.5,
-        silence_ms: int = 800,
-        prefix_padding_ms: int = 300,
-        interrupt_response: bool = True,
-        input_rate_hz: int = RATE_HZ,
-        output_rate_hz: int = RATE_HZ,
-        session: Mapping[str, Any] | str | None = None,
-        query: Mapping[str, Any] | str | None = None,
-        key_env: str = "OPENAI_API_KEY",
-        key_header: str = "",
-        handshake_s: float = 15.0,
-    ):
-        if dialect not in ("ga", "beta"):
-            raise InputError(f"There is no dialect {dialect!r}; dialects are ga and beta.")
-        client = self._at("openai-realtime", "OpenAI Realtime", key_env, base_url, websocket_base_url)
-        self._dialect, self._interrupts = dialect, bool(interrupt_response)
-        self._handshake_s = number(handshake_s, "handshake_s")
-        self._rate_in_hz = rate(input_rate_hz, "input_rate_hz")
-        self._rate_hz = rate(output_rate_hz, "output_rate_hz")
-        self._vad = {"type": turn_detection, "create_response": True, "interrupt_response": self._interrupts}
-        if turn_detection == "server_vad":
+    model: str = "gpt-realtime"
+    base_url: str = ""
+    websocket_base_url: str = ""
+    dialect: str = "ga"
+    voice: str = ""
+    turn_detection: str = "server_vad"
+    threshold: float = 0.5
+    silence_ms: float = 800
+    prefix_padding_ms: float = 300
+    interrupt_response: bool = True
+    input_rate_hz: int = RATE_HZ
+    output_rate_hz: int = RATE_HZ
+    session: Json = None
+    query: Json = None
+    key_env: str = "OPENAI_API_KEY"
+    key_header: str = ""
+    handshake_s: float = 15.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dialect not in ("ga", "beta"):
+            raise InputError(f"There is no dialect {self.dialect!r}; dialects are ga and beta.")
+        client = self._reach("openai-realtime", "OpenAI Realtime")
+        self._rate_in_hz, self._rate_hz = self.input_rate_hz, self.output_rate_hz
+        self._interrupts = bool(self.interrupt_response)
+        self._vad = {"type": self.turn_detection, "create_response": True, "interrupt_response": self._interrupts}
+        if self.turn_detection == "server_vad":
             self._vad |= {
-                "threshold": number(threshold, "threshold"),
-                "prefix_padding_ms": round(number(prefix_padding_ms, "prefix_padding_ms")),
-                "silence_duration_ms": round(number(silence_ms, "silence_ms")),
+                "threshold": number(self.threshold, "threshold"),
+                "prefix_padding_ms": round(self.prefix_padding_ms),
+                "silence_duration_ms": round(self.silence_ms),
             }
-        self._voice, self._more, query = voice, mapping(session, "session"), mapping(query, "query")
-        headers = {"OpenAI-Beta": "realtime=v1"} if dialect == "beta" else {}
-        if key_header and self._link.key:
-            headers[key_header] = self._link.key
+        headers = {"OpenAI-Beta": "realtime=v1"} if self.dialect == "beta" else {}
+        if self.key_header and self._link.key:
+            headers[self.key_header] = self._link.key
         self._manager = client.realtime.connect(
-            model=model, extra_query=query, extra_headers=headers, websocket_connection_options=self._socket_options
+            model=self.model,
+            extra_query=self.query,
+            extra_headers=headers,
+            websocket_connection_options=self._socket_options,
         )
-        settings = {
-            "base_url": self._where,
-            "dialect": dialect,
-            "voice": voice,
-            "turn_detection": self._vad,
-            "input_rate_hz": self._rate_in_hz,
-            "output_rate_hz": self._rate_hz,
-            "session": self._more,
-            "query": query,
-        }
-        self.traits = Traits("openai-realtime", model, "wall", settings=settings)
+        shown = self._shown("dialect", "voice", "input_rate_hz", "output_rate_hz", "session", "query")
+        settings = {"base_url": self._where, "turn_detection": self._vad, **shown}
+        self.traits = Traits("openai-realtime", self.model, "wall", settings=settings)
 
     async def open(self, session: Session, emit: Emit) -> None:
         self._session, self._emit = session, emit
@@ -170,12 +168,12 @@ class OpenAIRealtime(_OpenAI):
         self._cut: set[str] = set()
         self._response = ""
         self._cancelled: set[str] = set()
-        await self._start("session.update", self._settings(session.system_prompt), self._handshake_s)
+        await self._start("session.update", self._settings(session.system_prompt))
         self._to_server = RateChange(RATE_HZ, self._rate_in_hz)
 
     def _settings(self, prompt: str) -> dict[str, Any]:
-        voice = {"voice": self._voice} if self._voice else {}
-        if self._dialect == "beta":
+        voice = {"voice": self.voice} if self.voice else {}
+        if self.dialect == "beta":
             settings: dict[str, Any] = {
                 "modalities": ["audio", "text"],
                 "instructions": prompt,
@@ -192,7 +190,7 @@ class OpenAIRealtime(_OpenAI):
                 "instructions": prompt,
                 "audio": {"input": given, "output": returned},
             }
-        return settings | self._more
+        return settings | self.session
 
     async def send(self, frame: np.ndarray) -> None:
         await self._say("input_audio_buffer.append", audio=base64_of(self._to_server(frame)))
@@ -297,6 +295,7 @@ class OpenAIRealtime(_OpenAI):
         self._emit(Note("server_error", {"code": error.get("code"), "message": said}))
 
 
+@dataclass(eq=False)
 class OpenAILive(_OpenAI):
     """One Live session a case: audio both ways at real-time pace, so output is placed by its sample count.
 
@@ -305,37 +304,36 @@ class OpenAILive(_OpenAI):
     key_env : environment variable with the key. handshake_s : seconds until `session.started`.
     """
 
-    def __init__(
-        self,
-        model: str = "gpt-live-1",
-        base_url: str = "",
-        websocket_base_url: str = "",
-        voice: str = "",
-        rate_hz: int = RATE_HZ,
-        session: Mapping[str, Any] | str | None = None,
-        key_env: str = "OPENAI_API_KEY",
-        handshake_s: float = 15.0,
-    ):
-        client = self._at("openai-live", "OpenAI Live", key_env, base_url, websocket_base_url)
+    model: str = "gpt-live-1"
+    base_url: str = ""
+    websocket_base_url: str = ""
+    voice: str = ""
+    rate_hz: int = RATE_HZ
+    session: Json = None
+    key_env: str = "OPENAI_API_KEY"
+    handshake_s: float = 15.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        client = self._reach("openai-live", "OpenAI Live")
         if not hasattr(client, "live"):
             raise InputError("The agent 'openai-live' needs a newer `openai`; install openai[realtime]>=3.57.")
-        self._model, self._voice, self._rate_hz = model, voice, rate(rate_hz, "rate_hz")
-        self._more, self._handshake_s = mapping(session, "session"), number(handshake_s, "handshake_s")
+        self._rate_hz = self.rate_hz
         self._manager = client.live.connect(websocket_connection_options=self._socket_options)
-        settings = {"base_url": self._where, "voice": voice, "rate_hz": self._rate_hz, "session": self._more}
+        settings = {"base_url": self._where, **self._shown("voice", "rate_hz", "session")}
         self.traits = Traits(
-            "openai-live", model, "wall", turns="continuous", placement="sample_clock", settings=settings
+            "openai-live", self.model, "wall", turns="continuous", placement="sample_clock", settings=settings
         )
 
     async def open(self, session: Session, emit: Emit) -> None:
         self._emit, self._pcm = emit, Pcm16()
         audio: dict[str, Any] = {"format": {"type": "audio/pcm", "rate": self._rate_hz}}
-        if self._voice:
-            audio["output"] = {"voice": self._voice}
-        settings = {"model": self._model, "audio": audio}
+        if self.voice:
+            audio["output"] = {"voice": self.voice}
+        settings = {"model": self.model, "audio": audio}
         if session.system_prompt:
             settings["instructions"] = session.system_prompt
-        await self._start("session.start", settings | self._more, self._handshake_s)
+        await self._start("session.start", settings | self.session)
         self._to_server = RateChange(RATE_HZ, self._rate_hz)
 
     async def send(self, frame: np.ndarray) -> None:

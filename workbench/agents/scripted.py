@@ -175,7 +175,10 @@ class WaveringAgent(MovesAgent):
         good = self._luck(case.conversation) < (self._stated if told else self._implied)
         delay_s = -self._late_s * math.log(1 - self._luck(case.id))
         moves = self._benchmark_moves(case, "oracle" if good else "contrary")
-        return tuple(_later(move, delay_s) for move in moves)
+        return tuple(
+            move.model_copy(update={"begin": _later(move.begin, delay_s), "until": _later(move.until, delay_s)})
+            for move in moves
+        )
 
     def _luck(self, of: str) -> float:
         """A number in [0, 1) that depends on the seed and `of` alone."""
@@ -183,11 +186,8 @@ class WaveringAgent(MovesAgent):
         return int.from_bytes(digest[:6], "big") / 2**48
 
 
-def _later(move: Move, delay_s: float) -> Move:
-    def moved(moment: Moment | None) -> Moment | None:
-        return moment and moment.model_copy(update={"offset_s": round(moment.offset_s + delay_s, 3)})
-
-    return move.model_copy(update={"begin": moved(move.begin), "until": moved(move.until)})
+def _later(moment: Moment | None, delay_s: float) -> Moment | None:
+    return moment and moment.model_copy(update={"offset_s": round(moment.offset_s + delay_s, 3)})
 
 
 class SilentAgent:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from websockets.exceptions import ConnectionClosedOK
 
 from workbench.agents.base import FRAME_S, AgentError, AudioOut, Emit, Interrupted, Note, Session, Traits, TurnEnd
-from workbench.agents.link import Link, RateChange, ServerAgent, mapping, number
+from workbench.agents.link import Json, Link, RateChange, ServerAgent
 from workbench.cases import RATE_HZ
 from workbench.errors import InputError
 
@@ -46,6 +46,7 @@ def mulaw_decode(data: bytes) -> np.ndarray:
     return np.where(code & 0x80, -size, size).astype(np.int16)
 
 
+@dataclass(eq=False)
 class Twilio(ServerAgent):
     """One call a case.
 
@@ -58,29 +59,21 @@ class Twilio(ServerAgent):
         must stand.
     """
 
-    def __init__(
-        self,
-        url: str,
-        parameters: Mapping[str, Any] | str | None = None,
-        prompt_parameter: str = "system_prompt",
-        quiet_s: float = 0.8,
-        turns: str = "events",
-        verify: bool = True,
-        handshake_s: float = 15.0,
-    ):
-        if turns not in ("events", "continuous"):
-            raise InputError(f"The option 'turns' is 'events' or 'continuous', not {turns!r}.")
-        self._url, self._verify, self._handshake_s = url, verify, number(handshake_s, "handshake_s")
-        self._parameters, self._prompt_parameter = mapping(parameters, "parameters"), prompt_parameter
-        self._quiet_frames = round(number(quiet_s, "quiet_s") / FRAME_S)
-        self._link = Link(f"The telephone agent at {url}")
-        settings = {
-            "url": url,
-            "parameters": self._parameters,
-            "prompt_parameter": prompt_parameter,
-            "quiet_s": quiet_s,
-        }
-        self.traits = Traits("twilio", "call", "wall", turns=turns, text=False, settings=settings)
+    url: str
+    parameters: Json = None
+    prompt_parameter: str = "system_prompt"
+    quiet_s: float = 0.8
+    turns: str = "events"
+    verify: bool = True
+    handshake_s: float = 15.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.turns not in ("events", "continuous"):
+            raise InputError(f"The option 'turns' is 'events' or 'continuous', not {self.turns!r}.")
+        self._link = Link(f"The telephone agent at {self.url}")
+        settings = self._shown("url", "parameters", "prompt_parameter", "quiet_s")
+        self.traits = Traits("twilio", "call", "wall", turns=self.turns, text=False, settings=settings)
 
     async def open(self, session: Session, emit: Emit) -> None:
         self._session, self._emit = session, emit
@@ -89,13 +82,13 @@ class Twilio(ServerAgent):
         self._sequence = self._chunk = 0
         self._talk, self._received, self._quiet = 1, 0, 0
         self._marks: list[tuple[str, int]] = []
-        given = dict(self._parameters)
-        if session.system_prompt and self._prompt_parameter:
-            given[self._prompt_parameter] = session.system_prompt
+        given = dict(self.parameters)
+        if session.system_prompt and self.prompt_parameter:
+            given[self.prompt_parameter] = session.system_prompt
         elif session.system_prompt:
             emit(Note("system_prompt_not_sent", {"reason": "prompt_parameter is empty"}))
-        async with self._link.opening(self._handshake_s):
-            await self._connect(self._url, verify=self._verify)
+        async with self._link.opening(self.handshake_s):
+            await self._connect(self.url, verify=self.verify)
         self._listen()
         self._ready()
         await self._write(json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"}))
@@ -128,7 +121,7 @@ class Twilio(ServerAgent):
             await self._say("mark", mark={"name": self._marks.pop(0)[0]})
         if heard >= self._received:
             self._quiet += 1
-            if self._quiet >= self._quiet_frames:
+            if self._quiet >= round(self.quiet_s / FRAME_S):
                 self._emit(TurnEnd(self._item))
                 self._next_talk()
 

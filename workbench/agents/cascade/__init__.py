@@ -149,8 +149,8 @@ class CascadeAgent:
         action = decide(self._policy, view)
         if action == "none":
             return
-        silence = round(view.silence_s, 3)
-        self._emit(Note("decided", {"action": action, "silence_s": silence, "heard": " ".join(view.words)}))
+        about = {"action": action, "silence_s": round(view.silence_s, 3), "heard": " ".join(view.words)}
+        self._emit(Note("decided", about))
         match action:
             case "stop":
                 await self._stop()

@@ -145,15 +145,6 @@ def decide(policy: Policy, view: View) -> Action:
 
 
 @dataclass(frozen=True)
-class _Rule:
-    about: str
-    says: re.Pattern
-    beside: re.Pattern | None
-    set: dict[str, Any]
-    negated: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Reading:
     """One directive found: the sentence, what it was taken for, and what it sets."""
 
@@ -163,19 +154,12 @@ class Reading:
 
 
 @lru_cache(maxsize=1)
-def _rules() -> tuple[re.Pattern, tuple[_Rule, ...]]:
+def _rules() -> tuple[re.Pattern, list[dict[str, Any]]]:
     table = read_yaml(data_path("cascade", "directives.yaml"))
-    rules = tuple(
-        _Rule(
-            about=rule["about"],
-            says=re.compile(rf"\b(?:{'|'.join(rule['says'])})"),
-            beside=re.compile(rf"\b{rule['with']}") if "with" in rule else None,
-            set=rule["set"],
-            negated=rule.get("negated", {}),
-        )
-        for rule in table["rules"]
-    )
-    return re.compile(rf"\b{table['negations']}\b"), rules
+    for rule in table["rules"]:
+        rule["says"] = re.compile(rf"\b(?:{'|'.join(rule['says'])})")
+        rule["with"] = re.compile(rf"\b{rule.get('with', '')}")
+    return re.compile(rf"\b{table['negations']}\b"), table["rules"]
 
 
 def prompted(policy: Policy, prompt: str) -> tuple[Policy, list[Reading]]:
@@ -185,12 +169,12 @@ def prompted(policy: Policy, prompt: str) -> tuple[Policy, list[Reading]]:
     for sentence in re.split(r"(?<=[.!?;:])\s+", " ".join(prompt.replace("\u2019", "'").split())):
         lowered = sentence.lower()
         for rule in rules:
-            found = rule.says.search(lowered)
-            if not found or (rule.beside and not rule.beside.search(lowered)):
+            found = rule["says"].search(lowered)
+            if not found or not rule["with"].search(lowered):
                 continue
             before = " ".join(lowered[: found.start()].split()[-_NEGATION_WORDS:])
-            setting = rule.negated if negations.search(before) else rule.set
+            setting = rule.get("negated", {}) if negations.search(before) else rule["set"]
             if setting:
-                readings.append(Reading(sentence, rule.about, setting))
+                readings.append(Reading(sentence, rule["about"], setting))
                 policy = replace(policy, **setting)
     return policy, readings

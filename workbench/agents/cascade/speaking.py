@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -54,20 +54,11 @@ class Turn:
     history: Sequence[tuple[str, str]]
 
 
-class Brain(Protocol):
-    """`settings` goes into every record; `reported` is what an endpoint said about itself."""
-
-    settings: dict[str, Any]
-    reported: dict[str, Any]
-
-    async def reply(self, turn: Turn) -> str:
-        """The text to say, never empty. Raises AgentError when there is none."""
-
-    async def close(self) -> None: ...
-
-
 class RuleBrain:
-    """Canned sentences chosen by the form of what was heard. It understands nothing."""
+    """Canned sentences chosen by the form of what was heard. It understands nothing.
+
+    A brain's `settings` go into every record; `reported` is what an endpoint said about itself.
+    """
 
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {"brain": "built-in rules (canned sentences, no language model)"}
@@ -130,9 +121,8 @@ class ChatBrain:
         return text
 
     def _failed(self, what: str, retry: bool) -> AgentError:
-        return AgentError(
-            "brain_failed", f"The chat model {self._model!r} at {self._where} failed: {what}", retry=retry
-        )
+        message = f"The chat model {self._model!r} at {self._where} failed: {what}"
+        return AgentError("brain_failed", message, retry=retry)
 
     async def close(self) -> None:
         await self._client.__aexit__(None, None, None)
@@ -158,12 +148,6 @@ def sentences(text: str, longest: int = 160) -> list[str]:
             sentence = sentence[at + 1 :].strip()
         found.append(sentence)
     return [sentence for sentence in found if any(c.isalnum() for c in sentence)]
-
-
-@dataclass(frozen=True)
-class _Word:
-    text: str
-    at: int  # sample of the utterance at which it is said, by its share of the sentence
 
 
 class Speaker:
@@ -209,7 +193,7 @@ class Speaker:
         self._count += 1
         self.saying, self.started, self.delivered = kind, position, False
         self._samples = np.zeros(0, np.int16)
-        self._words: list[_Word] = []
+        self._words: list[tuple[int, str]] = []  # with the sample at which each is said, by its share of the sentence
         self._sent = self._told = 0
         self._append(pieces[0], first)
         self._waiting = list(pieces[1:])
@@ -219,7 +203,7 @@ class Speaker:
         gap = round(GAP_S * RATE_HZ) if self._samples.size else 0
         begin, length, said = self._samples.size + gap, max(1, len(sentence)), 0
         for word in sentence.split():
-            self._words.append(_Word(word + " ", begin + round(samples.size * said / length)))
+            self._words.append((begin + round(samples.size * said / length), word + " "))
             said += len(word) + 1
         self._samples = np.concatenate([self._samples, np.zeros(gap, np.int16), samples])
 
@@ -239,8 +223,8 @@ class Speaker:
             size = min(_BURST_SAMPLES if self._lead else FRAME_SAMPLES, due - self._sent)
             part = self._samples[self._sent : self._sent + size]
             self._sent += part.size
-            while self._told < len(self._words) and self._words[self._told].at < self._sent:
-                self._emit(Text(self._words[self._told].text, self.item))
+            while self._told < len(self._words) and self._words[self._told][0] < self._sent:
+                self._emit(Text(self._words[self._told][1], self.item))
                 self._told += 1
             self._emit(AudioOut(part, self.item))
         if not self.delivered and self._next is None and self._sent >= self._samples.size:
@@ -257,7 +241,7 @@ class Speaker:
         self.saying = ""
         await self.close()
         played = position - self.started
-        return "".join(word.text for word in self._words if word.at < played).strip()
+        return "".join(word for at, word in self._words if at < played).strip()
 
     async def close(self) -> None:
         self._waiting = []
@@ -274,16 +258,17 @@ class Pending:
     work : gives the sentences to say, and the first of them as sound.
     """
 
-    def __init__(self, brain: Brain, speaker: Speaker, turn: Turn, dictated: str, due: int):
+    def __init__(self, brain: RuleBrain | ChatBrain, speaker: Speaker, turn: Turn, dictated: str, due: int):
         self.kind, self.words, self.due = turn.kind, list(turn.words), due
-        self.work = asyncio.ensure_future(self._prepare(brain, speaker, turn, dictated))
 
-    async def _prepare(self, brain: Brain, speaker: Speaker, turn: Turn, dictated: str) -> tuple[list[str], np.ndarray]:
-        text = replies()["readback"].format(items=dictated) if dictated else await brain.reply(turn)
-        pieces = sentences(text)
-        if not pieces:
-            raise AgentError("brain_failed", f"There is nothing in {text!r} that could be said.")
-        return pieces, await speaker.render(pieces[0])
+        async def prepare() -> tuple[list[str], np.ndarray]:
+            text = replies()["readback"].format(items=dictated) if dictated else await brain.reply(turn)
+            pieces = sentences(text)
+            if not pieces:
+                raise AgentError("brain_failed", f"There is nothing in {text!r} that could be said.")
+            return pieces, await speaker.render(pieces[0])
+
+        self.work = asyncio.ensure_future(prepare())
 
     async def drop(self) -> None:
         """Give it up, the user having gone on talking; a failure that is already known still counts."""
