@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.agents.openai_realtime import OpenAIRealtime
+from workbench.agents.openai import OpenAIRealtime
 from workbench.cases import RATE_HZ, AfterGap, AtTime, Case, Cue, Ending
 from workbench.runners.clocks import WallClock
 from workbench.runners.episode import Result, run_episode

@@ -8,7 +8,7 @@ import pytest
 import workbench as wb
 from workbench import datasets, practice
 from workbench.agents.registry import factory
-from workbench.agents.wavering import WaveringAgent
+from workbench.agents.scripted import WaveringAgent
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.reference import moves
 from workbench.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench.cli import voices as command
-from workbench.construct.engines import kokoro
+from workbench.construct import kokoro
 from workbench.errors import InputError
 
 MODEL = bytes(range(256)) * 4000

@@ -9,14 +9,10 @@ from aiohttp import web
 from spoken import drive, gap, say
 
 from workbench.agents.base import AgentError, AudioOut, TurnEnd
-from workbench.agents.cascade import recogniser as recogniser_module
-from workbench.agents.cascade import words
-from workbench.agents.cascade.agent import CascadeAgent
-from workbench.agents.cascade.brain import sentences, speakable
-from workbench.agents.cascade.directives import prompted
-from workbench.agents.cascade.endpointing import Endpointer, SileroStream
-from workbench.agents.cascade.policy import POLICIES, View, decide
-from workbench.agents.cascade.recogniser import Recogniser
+from workbench.agents.cascade import CascadeAgent, hearing, words
+from workbench.agents.cascade.hearing import Endpointer, Recogniser, SileroStream
+from workbench.agents.cascade.policy import POLICIES, View, decide, prompted
+from workbench.agents.cascade.speaking import sentences, speakable
 from workbench.agents.registry import factory
 from workbench.audio import StreamResampler, from_pcm16, resample
 from workbench.cases import AtTime, Case, Cue, PromptPart
@@ -74,7 +70,7 @@ def test_a_decoder_used_before_hears_what_a_new_one_hears():
         recogniser.close()
         return found
 
-    recogniser_module._kept.clear()
+    hearing._kept.clear()
     fresh = listen(QUESTION)
     for other in (ALARMING, "Okay.", "four one two"):
         listen(other, OPEN_START)

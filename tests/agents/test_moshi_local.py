@@ -12,7 +12,7 @@ pytest.importorskip("moshi")
 
 from talk import CLIPS, case
 
-from workbench.agents.moshi_local import MoshiLocal
+from workbench.agents.moshi import MoshiLocal
 from workbench.errors import InputError
 from workbench.runners.clocks import CLOCKS
 from workbench.runners.episode import run_episode

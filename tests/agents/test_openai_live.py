@@ -6,7 +6,7 @@ from faults import check, outcomes, together
 from servers.openai_live import running
 from talk import case, loud_s, pitch_hz, seamless, talk
 
-from workbench.agents.openai_live import OpenAILive
+from workbench.agents.openai import OpenAILive
 
 
 def agent(url: str, **options) -> OpenAILive:

@@ -9,7 +9,7 @@ from faults import check, outcomes, together
 from servers.openai_realtime import running
 from talk import CLIPS, case, loud_s, pitch_hz, seamless, share_at, talk
 
-from workbench.agents.openai_realtime import OpenAIRealtime
+from workbench.agents.openai import OpenAIRealtime
 from workbench.errors import InputError
 
 

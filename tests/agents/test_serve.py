@@ -14,9 +14,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
 from workbench.agents.base import AgentError, AudioOut, Interrupted, Text, Traits, TurnEnd
-from workbench.agents.cascade.agent import CascadeAgent
-from workbench.agents.openai_realtime import OpenAIRealtime
-from workbench.agents.realtime.serve import realtime_server
+from workbench.agents.cascade import CascadeAgent
+from workbench.agents.openai import OpenAIRealtime
+from workbench.agents.realtime import realtime_server
 from workbench.agents.registry import factory
 from workbench.agents.scripted import EagerAgent
 from workbench.cases import AfterOnset, AtTime, Case, Cue, Ending, PromptPart

@@ -10,7 +10,7 @@ import librosa
 import numpy as np
 import pytest
 
-from workbench.construct.engines.hibari import VARIANTS
+from workbench.construct.hibari import VARIANTS
 from workbench.construct.voices import ENGINES, Person, Recorded, cast, engine_for, load_engine
 from workbench.errors import InputError
 

@@ -1,7 +1,7 @@
 """The door: whatever an agent gives is checked and copied here before anything else sees it.
 
 An agent is foreign code. What it declares and emits becomes plain values of the right type, or a
-sentence that says what is wrong; nothing that cannot be written to a record gets past.
+sentence that says what is wrong (`Refused`); nothing that cannot be written to a record gets past.
 """
 
 from __future__ import annotations
@@ -41,12 +41,7 @@ def words(fault: BaseException | object) -> str:
 
 
 def plain(value: Any, what: str, depth: int = 0) -> Any:
-    """A copy as JSON knows it: tuples become lists, numpy's numbers Python's, numbers that are none null.
-
-    Raises
-    ------
-    Refused : it holds something that has no such form.
-    """
+    """A copy as JSON knows it: tuples become lists, numpy's numbers Python's, numbers that are none null."""
     if depth > _DEPTH_MAX:
         raise Refused(f"{what} is nested more than {_DEPTH_MAX} deep")
     match value:
@@ -70,31 +65,20 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
 
 
 def text(value: Any, what: str) -> str:
-    """A string that UTF-8 can hold.
-
-    Raises
-    ------
-    Refused : not a string, or one with half of a surrogate pair.
-    """
+    """A string that UTF-8 can hold."""
     if not isinstance(value, str):
         raise Refused(f"{what} must be a string, found {value!r:.80}")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
         found = value[error.start].encode("ascii", "backslashreplace").decode()
-        raise Refused(
-            f"{what} holds half of a surrogate pair ({found} at {error.start}), which is no character"
-        ) from None
+        where = f"{found} at {error.start}"
+        raise Refused(f"{what} holds half of a surrogate pair ({where}), which is no character") from None
     return str(value)
 
 
 def samples(value: Any) -> np.ndarray:
-    """A copy of agent audio: int16 or float32, shape (samples,).
-
-    Raises
-    ------
-    Refused : another shape or type, values that are no numbers, or floats that are not in [-1, 1].
-    """
+    """A copy of agent audio: int16 or float32, shape (samples,)."""
     if not (isinstance(value, np.ndarray) and value.ndim == 1):
         found = getattr(value, "shape", type(value).__name__)
         raise Refused(f"AudioOut.samples must be an array of shape (samples,), found {found}")
@@ -117,6 +101,7 @@ def samples(value: Any) -> np.ndarray:
 
 
 def rate(value: Any) -> int:
+    """A whole number of Hz within `RATES_HZ`."""
     low, high = RATES_HZ
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not low <= value <= high:
         raise Refused(f"AudioOut.rate_hz must be a whole number of Hz from {low} to {high}, found {value!r:.80}")
@@ -124,12 +109,7 @@ def rate(value: Any) -> int:
 
 
 def event(given: Any) -> Event:
-    """The event, checked and copied.
-
-    Raises
-    ------
-    Refused : it is not an event, or a field of it cannot be used.
-    """
+    """The event, checked and copied."""
     match given:
         case AudioOut():
             return AudioOut(samples(given.samples), text(given.item, "AudioOut.item"), rate(given.rate_hz))
@@ -149,12 +129,7 @@ def event(given: Any) -> Event:
 
 
 def traits(found: Any) -> Traits:
-    """An agent's traits, with settings as they come back from a file.
-
-    Raises
-    ------
-    Refused : not `Traits`, or a field that the runner does not know.
-    """
+    """An agent's traits, with settings as they come back from a file."""
     if not isinstance(found, Traits):
         raise Refused(f"The agent's `traits` must be workbench.agents.base.Traits, found {found!r:.80}")
     for name, hint in get_type_hints(Traits).items():

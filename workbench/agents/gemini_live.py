@@ -6,18 +6,15 @@ be tested against a server on this computer. Field names are those of BidiGenera
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from websockets.asyncio.client import connect
 
 from workbench.agents.base import AudioOut, Emit, Interrupted, Note, Session, Text, Traits, TurnEnd
-from workbench.agents.link import CLOSE_S, Link, Listener, Pcm16, key_from, mapping, number, tls
-from workbench.audio import StreamResampler, from_pcm16, to_pcm16
+from workbench.agents.link import Json, Link, Pcm16, RateChange, ServerAgent, base64_of, key_from
 from workbench.cases import RATE_HZ
 
 HOST = "wss://generativelanguage.googleapis.com"
@@ -25,7 +22,8 @@ PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateCo
 IN_HZ = 16_000
 
 
-class GeminiLive:
+@dataclass(eq=False)
+class GeminiLive(ServerAgent):
     """One Live session a case, with the server's own activity detection.
 
     model : such as 'gemini-live-...' (with or without 'models/'). voice : '' leaves it to the server.
@@ -35,94 +33,63 @@ class GeminiLive:
     handshake_s : seconds until `setupComplete` must have come.
     """
 
-    def __init__(
-        self,
-        model: str,
-        voice: str = "",
-        silence_ms: int = 800,
-        prefix_padding_ms: int = 300,
-        setup: Mapping[str, Any] | str | None = None,
-        base_url: str = "",
-        key_env: str = "GEMINI_API_KEY",
-        handshake_s: float = 15.0,
-    ):
-        key = key_from(key_env, not base_url, "gemini-live")
-        self._address = (base_url or HOST).rstrip("/") + PATH
-        self._link = Link(f"Gemini Live at {base_url or HOST}", key)
-        self._model, self._voice, self._more = model, voice, mapping(setup, "setup")
+    model: str
+    voice: str = ""
+    silence_ms: float = 800
+    prefix_padding_ms: float = 300
+    setup: Json = None
+    base_url: str = ""
+    key_env: str = "GEMINI_API_KEY"
+    handshake_s: float = 15.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._address = (self.base_url or HOST).rstrip("/") + PATH
+        key = key_from(self.key_env, not self.base_url, "gemini-live")
+        self._link = Link(f"Gemini Live at {self.base_url or HOST}", key)
         detection = {
-            "prefixPaddingMs": round(number(prefix_padding_ms, "prefix_padding_ms")),
-            "silenceDurationMs": round(number(silence_ms, "silence_ms")),
+            "prefixPaddingMs": round(self.prefix_padding_ms),
+            "silenceDurationMs": round(self.silence_ms),
         }
         self._detection = {name: value for name, value in detection.items() if value}
-        self._handshake_s = number(handshake_s, "handshake_s")
-        self._socket = self._listener = None
-        self.traits = Traits(
-            "gemini-live",
-            model,
-            "wall",
-            settings={
-                "base_url": base_url,
-                "voice": voice,
-                "activity_detection": self._detection,
-                "setup": self._more,
-            },
-        )
+        settings = self._shown("base_url", "voice", "setup") | {"activity_detection": self._detection}
+        self.traits = Traits("gemini-live", self.model, "wall", settings=settings)
 
     async def open(self, session: Session, emit: Emit) -> None:
-        self._session, self._emit = session, emit
+        self._emit = emit
         self._turn, self._said, self._pcm = 1, False, Pcm16()
-        self._resample = StreamResampler(RATE_HZ, IN_HZ, live=True)
-        async with self._link.opening(self._handshake_s):
-            self._socket = await connect(
-                self._address,
-                additional_headers={"x-goog-api-key": self._link.key} if self._link.key else {},
-                ssl=tls() if self._address.startswith("wss") else None,
-                max_size=None,
-                compression=None,
-                close_timeout=CLOSE_S,
-            )
-            self._listener = Listener(self._link, emit, self._receive)
-            await self._socket.send(json.dumps({"setup": self._setup(session.system_prompt)}))
-            await self._listener.ready
+        self._to_server = RateChange(RATE_HZ, IN_HZ)
+        async with self._link.opening(self.handshake_s):
+            headers = {"x-goog-api-key": self._link.key} if self._link.key else None
+            await self._connect(self._address, headers=headers)
+            self._listen()
+            await self._connection.send(json.dumps({"setup": self._setup(session.system_prompt)}))
+            await self._opened
 
     def _setup(self, prompt: str) -> dict[str, Any]:
         generation: dict[str, Any] = {"responseModalities": ["AUDIO"]}
-        if self._voice:
-            generation["speechConfig"] = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": self._voice}}}
+        if self.voice:
+            generation["speechConfig"] = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": self.voice}}}
         setup: dict[str, Any] = {
-            "model": self._model if "/" in self._model else f"models/{self._model}",
+            "model": self.model if "/" in self.model else f"models/{self.model}",
             "generationConfig": generation,
             "outputAudioTranscription": {},
             "realtimeInputConfig": {"automaticActivityDetection": self._detection},
         }
         if prompt:
             setup["systemInstruction"] = {"parts": [{"text": prompt}]}
-        return setup | self._more
+        return setup | self.setup
 
     async def send(self, frame: np.ndarray) -> None:
-        samples = to_pcm16(self._resample(from_pcm16(frame)))
-        audio = base64.b64encode(samples.astype("<i2").tobytes()).decode()
-        message = '{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"' + audio + '"}}}'
-        try:
-            await self._socket.send(message)
-        except Exception as error:
-            raise self._link.lost(error) from None
-
-    async def close(self) -> None:
-        if self._listener is not None:
-            await self._listener.stop()
-        if self._socket is not None:
-            await self._socket.close()
-
-    # In ------------------------------------------------------------------------------------------
+        audio = {"mimeType": f"audio/pcm;rate={IN_HZ}", "data": base64_of(self._to_server(frame))}
+        await self._write(json.dumps({"realtimeInput": {"audio": audio}}))
 
     async def _receive(self) -> None:
-        async for raw in self._socket:
+        async for raw in self._connection:
             message = self._link.parse(raw)
             if "setupComplete" in message:
-                self._emit(Note("reported", {"model": self._model, **_versions(message)}))
-                self._listener.opened()
+                self._report(model=self.model, session=(message["setupComplete"] or {}).get("sessionId"))
+                self._ready()
             if "serverContent" in message:
                 self._content(message["serverContent"])
             if "goAway" in message:
@@ -167,8 +134,3 @@ class GeminiLive:
         self._said = True
         if samples.size:
             self._emit(AudioOut(samples, self._item, int(rate.group(1)) if rate else RATE_HZ))
-
-
-def _versions(message: dict[str, Any]) -> dict[str, Any]:
-    said = message.get("setupComplete") or {}
-    return {"session": said["sessionId"]} if "sessionId" in said else {}

@@ -1,4 +1,4 @@
-"""What every adapter shares: opening a connection, naming its faults in words, listening beside the stream.
+"""What the adapters share: one connection a case, faults named in words, options read, audio in pieces.
 
 A fault is worth another attempt (`retry`) when the server was busy (429, 5xx), could not be reached
 or dropped the line, and not when it refused what it was asked (400, 401, 403).
@@ -13,16 +13,18 @@ import json
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
-from workbench.agents.base import AgentError, Emit, Fault
+from workbench.agents.base import AgentError, Emit, Fault, Note
+from workbench.audio import StreamResampler, from_pcm16, to_pcm16
 from workbench.errors import InputError
 
 CLOSE_S = 1.0
@@ -52,20 +54,22 @@ class Link:
         message = f"{self.name} answered {status}" + (f": {said}" if said else ".")
         if status == 429 or status >= 500:
             return AgentError("busy", message, retry=True)
-        kind = "unauthorised" if status in (401, 403) else "rejected"
-        return AgentError(kind, message)
+        return AgentError("unauthorised" if status in (401, 403) else "rejected", message)
+
+    def unreachable(self, error: Exception) -> AgentError:
+        """The error for a request over HTTP that was never answered."""
+        return AgentError("unreachable", f"{self.name}: {self.words(error)}", retry=True)
 
     def lost(self, error: BaseException | None) -> AgentError:
         """The error for a connection that ended while it was needed."""
         received = error.rcvd if isinstance(error, ConnectionClosed) else None
-        if received is not None:
-            said = f" (code {received.code}{': ' + self.words(received.reason) if received.reason else ''})"
-            retry = received.code not in _REFUSALS
-            return AgentError(
-                "connection_lost" if retry else "rejected", f"{self.name} closed the line{said}.", retry=retry
-            )
-        said = f": {self.words(error)}" if error is not None and str(error) else "."
-        return AgentError("connection_lost", f"The connection to {self.name} was lost{said}", retry=True)
+        if received is None:
+            said = f": {self.words(error)}" if error is not None and str(error) else "."
+            return AgentError("connection_lost", f"The connection to {self.name} was lost{said}", retry=True)
+        said = f"code {received.code}" + (f": {self.words(received.reason)}" if received.reason else "")
+        retry = received.code not in _REFUSALS
+        kind = "connection_lost" if retry else "rejected"
+        return AgentError(kind, f"{self.name} closed the line ({said}).", retry=retry)
 
     def bad(self, what: str, raw: object = "") -> AgentError:
         """The error for a message that is not what the protocol says."""
@@ -73,12 +77,7 @@ class Link:
         return AgentError("bad_message", f"{self.name} sent {what}{said}")
 
     def parse(self, raw: str | bytes) -> dict[str, Any]:
-        """One JSON object.
-
-        Raises
-        ------
-        AgentError : not JSON, or not an object.
-        """
+        """One JSON object; anything else raises AgentError."""
         try:
             value = json.loads(raw)
         except ValueError:
@@ -88,23 +87,25 @@ class Link:
         return value
 
     def audio(self, text: object) -> bytes:
-        """The bytes behind base64 text.
-
-        Raises
-        ------
-        AgentError : not base64.
-        """
+        """The bytes behind base64 text; anything else raises AgentError."""
         try:
             return base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError, TypeError):
             raise self.bad("audio that is not base64", text) from None
 
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Whatever goes wrong while something is sent, as the error for a lost connection."""
+        try:
+            yield
+        except AgentError:
+            raise
+        except Exception as error:
+            raise self.lost(error) from None
+
     @asynccontextmanager
     async def opening(self, timeout_s: float) -> AsyncIterator[None]:
-        """Turn whatever goes wrong while a session is opened into an AgentError.
-
-        timeout_s : how long connecting and the handshake may take together.
-        """
+        """Turn whatever goes wrong while a session is opened, within `timeout_s` in all, into an AgentError."""
         try:
             async with asyncio.timeout(timeout_s):
                 yield
@@ -123,28 +124,67 @@ class Link:
             raise self.lost(error) from None
         except OSError as error:
             unknown = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
-            raise AgentError(
-                "unreachable", f"{self.name} cannot be reached: {self.words(error)}", retry=not unknown
-            ) from None
+            message = f"{self.name} cannot be reached: {self.words(error)}"
+            raise AgentError("unreachable", message, retry=not unknown) from None
 
 
-class Listener:
-    """Runs `receive` beside the stream until `stop`; whatever ends it earlier becomes a Fault.
+Json = Mapping[str, Any] | str | None
+"""An option that holds names and values: a mapping, or JSON text."""
 
-    `ready` is for adapters whose session opens by messages: while it is not done, an end is raised
-    from it rather than reported as a fault.
+
+class Options:
+    """For dataclasses whose fields are an agent's options: each is read by its unit or its type."""
+
+    def __post_init__(self) -> None:
+        for option in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, option.name)
+            if option.name.endswith(("_s", "_ms")):
+                setattr(self, option.name, number(value, option.name))
+            elif option.name.endswith("_hz"):
+                setattr(self, option.name, int(number(value, option.name, least=4000)))
+            elif option.type == "Json":
+                setattr(self, option.name, _mapping(value, option.name))
+
+    def _shown(self, *options: str) -> dict[str, Any]:
+        """Options as they go into the record."""
+        return {option: getattr(self, option) for option in options}
+
+
+class ServerAgent(Options):
+    """One connection a case, with `_receive` running beside the stream until `close`.
+
+    An adapter sets `_link`, connects, calls `_listen`, and where its session opens by messages awaits
+    `_opened`, which its `_receive` sets by `_ready`. Whatever ends `_receive` before `close` is raised
+    from `_opened` while that is not set, and is a Fault afterwards.
     """
 
-    def __init__(self, link: Link, emit: Emit, receive: Callable[[], Awaitable[None]]):
-        self._link, self._emit, self._receive = link, emit, receive
-        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._run())
+    _link: Link
+    _emit: Emit
+    _connection: Any = None
+    _listening: asyncio.Task | None = None
 
-    def opened(self) -> None:
-        if not self.ready.done():
-            self.ready.set_result(None)
+    async def _connect(self, address: str, *, verify: bool = True, headers: Mapping[str, str] | None = None) -> None:
+        self._connection = await connect(
+            address,
+            additional_headers=headers,
+            ssl=tls(verify) if address.startswith("wss") else None,
+            max_size=None,
+            compression=None,
+            close_timeout=CLOSE_S,
+        )
 
-    async def _run(self) -> None:
+    def _listen(self) -> None:
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._listening = asyncio.create_task(self._receive_to_the_end())
+
+    def _ready(self) -> None:
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+    async def _receive(self) -> None:
+        raise NotImplementedError
+
+    async def _receive_to_the_end(self) -> None:
         try:
             await self._receive()
             error = self._link.lost(None)
@@ -154,16 +194,31 @@ class Listener:
             error = self._link.lost(found)
         except Exception as found:  # a message with a shape that nobody foresaw
             error = self._link.bad(f"a message that cannot be used ({type(found).__name__}: {found})")
-        if self.ready.done():
+        if self._opened.done():
             self._emit(Fault(error.kind, error.message, error.retry))
         else:
-            self.ready.set_exception(error)
+            self._opened.set_exception(error)
 
-    async def stop(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        if self.ready.done() and not self.ready.cancelled():
-            self.ready.exception()  # seen, so that nobody warns of it
+    def _report(self, **said: Any) -> None:
+        """Log what the server says of itself, as far as it says so."""
+        self._emit(Note("reported", {name: value for name, value in said.items() if value is not None}))
+
+    async def _write(self, message: str | bytes) -> None:
+        with self._link.sending():
+            await self._connection.send(message)
+
+    async def _farewell(self) -> None:
+        """Send what the protocol wants last; nothing is listened to any more."""
+
+    async def close(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+            if self._opened.done() and not self._opened.cancelled():
+                self._opened.exception()  # seen, so that nobody warns of it
+        if self._connection is not None:
+            await self._farewell()
+            await self._connection.close()
 
 
 class Pcm16:
@@ -179,26 +234,32 @@ class Pcm16:
         return np.frombuffer(data[:whole], "<i2").astype(np.int16)
 
 
-def key_from(variable: str, needed: bool, agent: str) -> str:
-    """The key that an environment variable holds; '' where none is needed.
+class RateChange:
+    """A stream of int16 samples at another rate, each chunk given in full at once."""
 
-    Raises
-    ------
-    InputError : a key is needed and the variable is not set.
-    """
+    def __init__(self, from_hz: int, to_hz: int):
+        self._resample = StreamResampler(from_hz, to_hz, live=True)
+
+    def __call__(self, samples: np.ndarray) -> np.ndarray:
+        if self._resample.from_hz == self._resample.to_hz:
+            return samples
+        return to_pcm16(self._resample(from_pcm16(samples)))
+
+
+def base64_of(samples: np.ndarray) -> str:
+    """int16 (samples,) as base64 of little-endian samples."""
+    return base64.b64encode(samples.astype("<i2").tobytes()).decode()
+
+
+def key_from(variable: str, needed: bool, agent: str) -> str:
+    """The key that an environment variable holds; '' where none is needed, InputError where it is."""
     key = os.environ.get(variable, "").strip() if variable else ""
     if not key and needed:
         raise InputError(f"The agent {agent!r} needs a key in the environment variable {variable}; set it first.")
     return key
 
 
-def mapping(value: Mapping[str, Any] | str | None, option: str) -> dict[str, Any]:
-    """An option that holds names and values, given as a mapping or as JSON text.
-
-    Raises
-    ------
-    InputError : anything else.
-    """
+def _mapping(value: Json, option: str) -> dict[str, Any]:
     if isinstance(value, str) and value.strip():
         try:
             value = json.loads(value)
@@ -212,12 +273,7 @@ def mapping(value: Mapping[str, Any] | str | None, option: str) -> dict[str, Any
 
 
 def number(value: object, option: str, least: float = 0.0) -> float:
-    """An option that is a number of at least `least`.
-
-    Raises
-    ------
-    InputError : anything else.
-    """
+    """An option that is a number of at least `least`; InputError for anything else."""
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -225,11 +281,6 @@ def number(value: object, option: str, least: float = 0.0) -> float:
     if isinstance(value, bool) or not least <= found < float("inf"):
         raise InputError(f"The option {option!r} must be a number of at least {least:g}, not {value!r}.")
     return found
-
-
-def rate(value: object, option: str) -> int:
-    """An option that is a sample rate in Hz."""
-    return int(number(value, option, 4000))
 
 
 @lru_cache(maxsize=2)

@@ -21,64 +21,51 @@ Factory = Callable[[], Agent]
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of `workbench agents`: where the class is, and what it is."""
+    """One line of `workbench agents`: where the class is, and what it is.
+
+    fixed : options that its name stands for. A class with an option `planner` gets the benchmark's `moves`.
+    """
 
     target: str
     about: str
     pacing: str
     fixed: tuple[tuple[str, Any], ...] = ()
-    needs_plan: bool = False
+
+
+def _ours(target: str, pacing: str, about: str, **fixed: Any) -> Entry:
+    return Entry(f"workbench.agents.{target}", about, pacing, tuple(fixed.items()))
 
 
 AGENTS: dict[str, Entry] = {
-    "oracle": Entry(
-        "workbench.agents.scripted:MovesAgent",
-        "reference: does what the case expects",
-        "input",
-        (("style", "oracle"),),
-        needs_plan=True,
+    "oracle": _ours("scripted:MovesAgent", "input", "reference: does what the case expects", style="oracle"),
+    "contrary": _ours(
+        "scripted:MovesAgent", "input", "reference: does the opposite of what the case expects", style="contrary"
     ),
-    "contrary": Entry(
-        "workbench.agents.scripted:MovesAgent",
-        "reference: does the opposite of what the case expects",
+    "wavering": _ours(
+        "scripted:WaveringAgent",
         "input",
-        (("style", "contrary"),),
-        needs_plan=True,
-    ),
-    "wavering": Entry(
-        "workbench.agents.wavering:WaveringAgent",
         "reference: does what the case expects with a known probability, after a random delay",
-        "input",
-        needs_plan=True,
     ),
-    "silent": Entry("workbench.agents.scripted:SilentAgent", "reference: never makes a sound", "input"),
-    "babble": Entry("workbench.agents.scripted:BabbleAgent", "reference: always talking", "input"),
-    "echo": Entry("workbench.agents.scripted:EchoAgent", "reference: gives back what it hears", "input"),
-    "eager": Entry("workbench.agents.scripted:EagerAgent", "reference: answers at every pause", "input"),
-    "cascade": Entry(
-        "workbench.agents.cascade.agent:CascadeAgent",
+    "silent": _ours("scripted:SilentAgent", "input", "reference: never makes a sound"),
+    "babble": _ours("scripted:BabbleAgent", "input", "reference: always talking"),
+    "echo": _ours("scripted:EchoAgent", "input", "reference: gives back what it hears"),
+    "eager": _ours("scripted:EagerAgent", "input", "reference: answers at every pause"),
+    "cascade": _ours(
+        "cascade:CascadeAgent",
+        "input",
         "local and full-duplex: voice detection, recognition, a brain (chat endpoint or rules) and speech",
-        "input",
     ),
-    "openai-realtime": Entry(
-        "workbench.agents.openai_realtime:OpenAIRealtime",
-        "OpenAI Realtime, and any server that speaks its protocol",
-        "wall",
+    "openai-realtime": _ours(
+        "openai:OpenAIRealtime", "wall", "OpenAI Realtime, and any server that speaks its protocol"
     ),
-    "openai-live": Entry(
-        "workbench.agents.openai_live:OpenAILive", "OpenAI Live: full-duplex, output without end", "wall"
-    ),
-    "gemini-live": Entry("workbench.agents.gemini_live:GeminiLive", "Gemini Live", "wall"),
-    "moshi": Entry("workbench.agents.moshi:Moshi", "a Moshi server over its WebSocket", "wall"),
-    "personaplex": Entry("workbench.agents.moshi:Moshi", "a PersonaPlex server", "wall", (("flavour", "personaplex"),)),
-    "flm-audio": Entry("workbench.agents.moshi:Moshi", "an FLM-Audio server", "wall", (("flavour", "flm-audio"),)),
-    "moshi-local": Entry("workbench.agents.moshi_local:MoshiLocal", "Moshi in this process, frame by frame", "input"),
-    "twilio": Entry(
-        "workbench.agents.twilio:Twilio", "a telephone agent: the workbench plays Twilio Media Streams", "wall"
-    ),
-    "turn-based": Entry(
-        "workbench.agents.turn_based:TurnBased", "answers whole turns: an HTTP endpoint or a Python callable", "wall"
-    ),
+    "openai-live": _ours("openai:OpenAILive", "wall", "OpenAI Live: full-duplex, output without end"),
+    "gemini-live": _ours("gemini_live:GeminiLive", "wall", "Gemini Live"),
+    "moshi": _ours("moshi:Moshi", "wall", "a Moshi server over its WebSocket"),
+    "personaplex": _ours("moshi:Moshi", "wall", "a PersonaPlex server", flavour="personaplex"),
+    "flm-audio": _ours("moshi:Moshi", "wall", "an FLM-Audio server", flavour="flm-audio"),
+    "moshi-local": _ours("moshi:MoshiLocal", "input", "Moshi in this process, frame by frame"),
+    "twilio": _ours("twilio:Twilio", "wall", "a telephone agent: the workbench plays Twilio Media Streams"),
+    "turn-based": _ours("turn_based:TurnBased", "wall", "answers whole turns: an HTTP endpoint or a Python callable"),
 }
 
 
@@ -119,25 +106,22 @@ def factory(name: str, options: Mapping[str, Any] | None = None, benchmark: Benc
             "imported from the current folder."
         ) from None
     keywords = dict(entry.fixed)
-    if entry.needs_plan:
-        keywords["planner"] = benchmark.moves if benchmark else None
-    _check_options(name, made, keywords, options)
-    return partial(made, **keywords, **options)
-
-
-def _check_options(name: str, made: Callable, fixed: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     try:
         parameters = inspect.signature(made).parameters
     except (TypeError, ValueError):
-        return
-    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    known = [p for p in parameters if p not in fixed and parameters[p].kind not in (2, 4)]
+        return partial(made, **keywords, **options)
+    if "planner" in parameters and not name.startswith("python:"):
+        keywords["planner"] = benchmark.moves if benchmark else None
+    known = {
+        p.name: p
+        for p in parameters.values()
+        if p.name not in keywords and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
     unknown = [option for option in options if option not in known]
-    if unknown and not open_ended:
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         listed = ", ".join(known) or "none"
         raise InputError(f"The agent {name!r} has no option {unknown[0]!r}; its options: {listed}.")
-    missing = [
-        p for p in known if parameters[p].default is inspect.Parameter.empty and p not in options and p != "self"
-    ]
+    missing = [option for option, p in known.items() if p.default is p.empty and option not in options]
     if missing:
         raise InputError(f"The agent {name!r} needs the option {missing[0]!r}; give it with --set {missing[0]}=VALUE.")
+    return partial(made, **keywords, **options)

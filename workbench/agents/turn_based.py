@@ -11,7 +11,6 @@ import base64
 import inspect
 import io
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 import soundfile
 
 from workbench.agents.base import AgentError, AudioOut, Emit, Fault, Note, Session, Text, Traits, TurnEnd
-from workbench.agents.link import Link, key_from, mapping, number, rate
+from workbench.agents.link import Json, Link, Options, key_from
 from workbench.audio import from_pcm16, resample
 from workbench.cases import RATE_HZ
 from workbench.errors import InputError
@@ -47,7 +46,8 @@ class Answer:
     text: str = ""
 
 
-class TurnBased:
+@dataclass(eq=False)
+class TurnBased(Options):
     """Answers after each whole user turn.
 
     url : an endpoint that is sent JSON by POST: {"session", "turn" (from 1), "system_prompt", "audio"
@@ -59,32 +59,24 @@ class TurnBased:
     key_env : environment variable with a key, sent as a bearer token. timeout_s : of one answer.
     """
 
-    def __init__(
-        self,
-        url: str = "",
-        call: str = "",
-        rate_hz: int = 16_000,
-        headers: Mapping[str, Any] | str | None = None,
-        key_env: str = "TURN_BASED_API_KEY",
-        timeout_s: float = 60.0,
-    ):
-        if bool(url) == bool(call):
+    url: str = ""
+    call: str = ""
+    rate_hz: int = 16_000
+    headers: Json = None
+    key_env: str = "TURN_BASED_API_KEY"
+    timeout_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.url) == bool(self.call):
             raise InputError("The agent 'turn-based' needs either --set url=... or --set call=module:function.")
-        self._url, self._rate_hz = url, rate(rate_hz, "rate_hz")
-        self._timeout_s = number(timeout_s, "timeout_s")
-        self._headers = mapping(headers, "headers")
-        self._key = key_from(key_env, False, "turn-based")
-        self._call = _callable(call) if call else None
-        self._link = Link(f"The endpoint {url}" if url else f"The callable {call}", self._key)
+        self._call = _callable(self.call) if self.call else None
+        name = f"The endpoint {self.url}" if self.url else f"The callable {self.call}"
+        self._link = Link(name, key_from(self.key_env, False, "turn-based"))
         self._client: httpx.AsyncClient | None = None
         self._worker: asyncio.Task | None = None
-        self.traits = Traits(
-            "turn-based",
-            call or url,
-            "wall",
-            turns="batch",
-            settings={"rate_hz": self._rate_hz, "headers": self._headers, "timeout_s": timeout_s},
-        )
+        settings = self._shown("rate_hz", "headers", "timeout_s")
+        self.traits = Traits("turn-based", self.call or self.url, "wall", turns="batch", settings=settings)
 
     async def open(self, session: Session, emit: Emit) -> None:
         self._session, self._emit, self._name = session, emit, f"{session.case_id}-{uuid.uuid4().hex[:8]}"
@@ -94,8 +86,8 @@ class TurnBased:
         if self._call is not None:
             self._ask = self._call() if inspect.isclass(self._call) else self._call
         else:
-            bearer = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            self._client = httpx.AsyncClient(headers={**self._headers, **bearer}, timeout=self._timeout_s)
+            bearer = {"Authorization": f"Bearer {self._link.key}"} if self._link.key else {}
+            self._client = httpx.AsyncClient(headers={**self.headers, **bearer}, timeout=self.timeout_s)
         self._worker = asyncio.create_task(self._work())
 
     async def cue(self, cue_id: str, phase: str) -> None:
@@ -124,8 +116,8 @@ class TurnBased:
             heard = await self._turns.get()
             index += 1
             try:
-                audio = await asyncio.to_thread(resample, from_pcm16(heard), RATE_HZ, self._rate_hz)
-                turn = UserTurn(audio, self._rate_hz, index, self._name, self._session.system_prompt)
+                audio = await asyncio.to_thread(resample, from_pcm16(heard), RATE_HZ, self.rate_hz)
+                turn = UserTurn(audio, self.rate_hz, index, self._name, self._session.system_prompt)
                 answer = await (self._post(turn) if self._client is not None else self._ask_here(turn))
             except AgentError as error:
                 self._emit(Fault(error.kind, error.message, error.retry))
@@ -144,7 +136,7 @@ class TurnBased:
 
     async def _ask_here(self, turn: UserTurn) -> Answer:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 # In a thread, for the sessions beside this one must keep their pace.
                 answer = await asyncio.to_thread(self._ask, turn)
                 if inspect.isawaitable(answer):
@@ -160,7 +152,7 @@ class TurnBased:
         return answer
 
     def _too_slow(self) -> AgentError:
-        return AgentError("no_answer", f"{self._link.name} did not answer within {self._timeout_s:g} s.", retry=True)
+        return AgentError("no_answer", f"{self._link.name} did not answer within {self.timeout_s:g} s.", retry=True)
 
     async def _post(self, turn: UserTurn) -> Answer:
         body = {
@@ -170,11 +162,11 @@ class TurnBased:
             "audio": base64.b64encode(_wav(turn.audio, turn.rate_hz)).decode(),
         }
         try:
-            response = await self._client.post(self._url, json=body)
+            response = await self._client.post(self.url, json=body)
         except httpx.TimeoutException:
             raise self._too_slow() from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise AgentError("unreachable", f"{self._link.name}: {self._link.words(error)}", retry=True) from None
+            raise self._link.unreachable(error) from None
         if response.status_code != 200:
             raise self._link.refused(response.status_code, response.text)
         if response.headers.get("content-type", "").startswith("audio/"):

@@ -137,7 +137,7 @@ def serve(
 
 
 async def _serve(agent: str, options: dict[str, Any], host: str, port: int, key: str) -> None:
-    from workbench.agents.realtime.serve import realtime_server
+    from workbench.agents.realtime import realtime_server
     from workbench.agents.registry import factory
 
     async with realtime_server(factory(agent, options), host=host, port=port, key=key) as url:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from workbench.construct.engines import kokoro
+from workbench.construct import kokoro
 from workbench.construct.voices import ENGINES, Person, load_engine
 from workbench.errors import InputError
 from workbench.files import sha256_of, write_atomically

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from workbench import audio
-from workbench.construct.engines import hibari
+from workbench.construct import hibari
 from workbench.construct.speech import Clip, SpeechCache
 from workbench.construct.voices import Engine
 from workbench.errors import InputError

@@ -14,8 +14,10 @@ manifest. `say` also takes the part after the colon.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Literal, Protocol, get_args
 from urllib.parse import unquote
 
@@ -57,7 +59,6 @@ class Engine(Protocol):
 
     def version(self) -> str:
         """Whatever changes the sound for the same text: package version, model, options."""
-        ...
 
     def say(self, text: str, voice: str, *, attempt: int = 0) -> tuple[np.ndarray, int]:
         """Synthesise `text` in `voice`.
@@ -75,39 +76,14 @@ class Engine(Protocol):
         ------
         InputError : unknown voice, nothing to say, or the synthesiser failed.
         """
-        ...
 
 
-def hibari_engine(**options: str) -> Engine:
-    from workbench.construct.engines.hibari import HibariEngine
-
-    return HibariEngine(**options)
-
-
-def kokoro_engine(**options: str) -> Engine:
-    from workbench.construct.engines.kokoro import KokoroEngine
-
-    return KokoroEngine(**options)
-
-
-def openai_engine(**options: str) -> Engine:
-    from workbench.construct.engines.openai import OpenAIEngine
-
-    return OpenAIEngine(**options)
-
-
-def command_engine(**options: str) -> Engine:
-    from workbench.construct.engines.command import CommandEngine
-
-    return CommandEngine(**options)
-
-
-# Factories import their engine when called: an optional engine that is not installed costs nothing.
-ENGINES: dict[str, Callable[..., Engine]] = {
-    "hibari": hibari_engine,
-    "kokoro": kokoro_engine,
-    "openai": openai_engine,
-    "command": command_engine,
+# Imported when asked for: an optional engine that is not installed costs nothing.
+ENGINES = {
+    "hibari": "workbench.construct.hibari:HibariEngine",
+    "kokoro": "workbench.construct.kokoro:KokoroEngine",
+    "openai": "workbench.construct.outside_engines:OpenAIEngine",
+    "command": "workbench.construct.outside_engines:CommandEngine",
 }
 
 
@@ -130,23 +106,16 @@ def load_engine(spec: str) -> Engine:
         if not equals:
             raise InputError(f"{part!r} in the speech engine {spec!r} is not option=value; write name?option=value.")
         options[option] = unquote(value)
-    try:
-        return ENGINES[name](**options)
-    except TypeError as error:
-        # Only a wrong option name, which Python itself words well enough, ends here.
-        if "unexpected keyword argument" not in str(error):
-            raise
-        unknown = str(error).rpartition("argument")[2].strip()
-        raise InputError(f"The speech engine {name!r} has no option {unknown}; see its module's text.") from None
+    module, _, made = ENGINES[name].partition(":")
+    engine = getattr(import_module(module), made)
+    unknown = options.keys() - inspect.signature(engine).parameters.keys()
+    if unknown:
+        raise InputError(f"The speech engine {name!r} has no option {min(unknown)!r}; see its class's text.")
+    return engine(**options)
 
 
 def own_voice(engine: Engine, voice: str) -> str:
-    """The part after the colon of one of `engine`'s voices, given with or without its prefix.
-
-    Raises
-    ------
-    InputError : the engine has no such voice; the message lists those it has.
-    """
+    """The part after the colon of one of `engine`'s voices, given with or without its prefix; else InputError."""
     full = voice if voice.startswith(f"{engine.name}:") else f"{engine.name}:{voice}"
     if full not in engine.voices:
         raise InputError(
@@ -192,7 +161,7 @@ class Recorded:
 
     @classmethod
     def of(cls, speech: Mapping) -> Recorded:
-        from workbench.construct.engines import hibari, kokoro
+        from workbench.construct import hibari, kokoro
 
         people = hibari.HibariEngine.people | {f"kokoro:{voice}": who for voice, who in kokoro.PEOPLE.items()}
         return cls(str(speech.get("engine")), tuple(speech.get("voices", ())), people)

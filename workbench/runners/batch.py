@@ -132,8 +132,8 @@ def _first(make: Factory) -> tuple[Agent, Traits]:
 
 def _is_ours(agent: Agent) -> bool:
     """Whether the agent runs only code of this package that neither blocks nor can end the process."""
-    module = type(agent).__module__
-    return module.startswith("workbench.agents.") and not module.endswith((".moshi_local", ".turn_based"))
+    made = type(agent)
+    return made.__module__.startswith("workbench.agents.") and made.__name__ not in ("MoshiLocal", "TurnBased")
 
 
 def _await(work: Coroutine[Any, Any, Result | None]) -> Result | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from talk import SettledClock
 
 from servers.common import Ears, pitch_in, quietly, serving, tone
-from workbench.agents import mulaw
+from workbench.agents.twilio import mulaw_decode, mulaw_encode
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Server:
                     data = base64.b64decode(message["media"]["payload"])
                     heard.packets.append(len(data))
                     heard.audio += data
-                    edge = ears.push(mulaw.decode(data))
+                    edge = ears.push(mulaw_decode(data))
                     if edge == "started" and answer is not None:
                         answer.cancel()
                         await self.say(socket, heard, "clear")
@@ -82,7 +82,7 @@ class Server:
             return
         pitch_hz = pitch_in(heard.start["customParameters"].get("system_prompt", ""))
         begin_s = how.clock.now()
-        data = mulaw.encode(tone(how.answer_s, 8_000, pitch_hz))
+        data = mulaw_encode(tone(how.answer_s, 8_000, pitch_hz))
         for index, at in enumerate(range(0, len(data), how.packet)):
             if index == how.hang_up_after:
                 await socket.close()

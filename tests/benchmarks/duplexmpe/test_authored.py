@@ -11,7 +11,7 @@ from workbench.benchmarks.duplexmpe.authoring import author_scripts
 from workbench.benchmarks.duplexmpe.cases import GAPS_S, TAIL_S, voices_for
 from workbench.benchmarks.duplexmpe.varied import in_words, read_slots, vary
 from workbench.cases import AfterGap, AfterTurn
-from workbench.construct.engines.hibari import HibariEngine
+from workbench.construct.hibari import HibariEngine
 from workbench.contract import BuildOptions
 from workbench.errors import InputError, ProblemsFound
 

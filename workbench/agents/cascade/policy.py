@@ -1,15 +1,25 @@
-"""When to speak and when to stop: numbers in a policy, one decision a frame."""
+"""When to speak and when to stop: numbers in a policy, one decision a frame, directives out of a prompt.
+
+The rules for directives stand in data/cascade/directives.yaml. They know the usual words ("interrupt at
+once", "stay silent", "read back", "a brief okay") and nothing of what a described person would do: an
+agent that follows them is moved by explicit directives more than by a persona, and conditions ("only
+while digits are dictated") are beyond it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from workbench.agents.cascade import words as language
 from workbench.errors import InputError
+from workbench.shipped import data_path, read_yaml
 
 Action = Literal["none", "answer", "backchannel", "interrupt", "stop"]
+_NEGATION_WORDS = 5
 
 
 @dataclass(frozen=True)
@@ -63,18 +73,13 @@ POLICIES: dict[str, Policy] = {
         Policy("patient", question_s=1.0, statement_s=1.5, unfinished_s=3.0),
         Policy("eager", question_s=0.25, statement_s=0.25, unfinished_s=0.25),
         Policy("backchanneling", statement_s=1.6, unfinished_s=2.5, backchannels=True),
-        Policy("prompted"),  # as balanced, until the system prompt says otherwise (directives.py)
+        Policy("prompted"),  # as balanced, until the system prompt says otherwise
     )
 }
 
 
 def make(name: str, changes: Mapping[str, Any]) -> Policy:
-    """The named policy with some of its numbers changed; texts such as 'true' or '0.5' are read.
-
-    Raises
-    ------
-    InputError : unknown policy or setting, or a value that is not of its kind.
-    """
+    """The named policy with some of its numbers changed; InputError for an unknown name or an unfit value."""
     if name not in POLICIES:
         raise InputError(f"The cascade agent has no policy {name!r}; choose one of {', '.join(POLICIES)}.")
     kinds = {field.name: type(getattr(POLICIES[name], field.name)) for field in fields(Policy) if field.name != "name"}
@@ -85,12 +90,7 @@ def make(name: str, changes: Mapping[str, Any]) -> Policy:
 
 
 def read(option: str, value: Any, kind: type) -> Any:
-    """An option's value as a bool or as seconds (0 or more), from itself or from text.
-
-    Raises
-    ------
-    InputError : it is neither.
-    """
+    """An option's value as a bool or as seconds (0 or more), from itself or from text; else InputError."""
     if kind is bool:
         known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
         if str(value).lower() not in known:
@@ -142,3 +142,39 @@ def decide(policy: Policy, view: View) -> Action:
     if policy.backchannels and in_pause and view.words and not language.is_question(view.words):
         return "backchannel"
     return "none"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One directive found: the sentence, what it was taken for, and what it sets."""
+
+    sentence: str
+    about: str
+    set: dict[str, Any]
+
+
+@lru_cache(maxsize=1)
+def _rules() -> tuple[re.Pattern, list[dict[str, Any]]]:
+    table = read_yaml(data_path("cascade", "directives.yaml"))
+    for rule in table["rules"]:
+        rule["says"] = re.compile(rf"\b(?:{'|'.join(rule['says'])})")
+        rule["with"] = re.compile(rf"\b{rule.get('with', '')}")
+    return re.compile(rf"\b{table['negations']}\b"), table["rules"]
+
+
+def prompted(policy: Policy, prompt: str) -> tuple[Policy, list[Reading]]:
+    """The policy with what the keywords find in the prompt, in its order; later sentences win."""
+    negations, rules = _rules()
+    readings = []
+    for sentence in re.split(r"(?<=[.!?;:])\s+", " ".join(prompt.replace("\u2019", "'").split())):
+        lowered = sentence.lower()
+        for rule in rules:
+            found = rule["says"].search(lowered)
+            if not found or not rule["with"].search(lowered):
+                continue
+            before = " ".join(lowered[: found.start()].split()[-_NEGATION_WORDS:])
+            setting = rule.get("negated", {}) if negations.search(before) else rule["set"]
+            if setting:
+                readings.append(Reading(sentence, rule["about"], setting))
+                policy = replace(policy, **setting)
+    return policy, readings

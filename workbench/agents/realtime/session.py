@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from workbench.agents.base import FRAME_SAMPLES, Agent, AgentError, Session
-from workbench.agents.realtime.responses import Responses
-from workbench.agents.realtime.settings import Refused, SessionSettings
-from workbench.agents.realtime.speech import SpeechReports
-from workbench.audio import StreamResampler, from_pcm16, to_pcm16
+from workbench.agents.cascade.hearing import Endpointer
+from workbench.agents.link import RateChange
+from workbench.agents.realtime.protocol import Put, Refused, Responses, SessionSettings
+from workbench.audio import StreamResampler, from_pcm16
 from workbench.cases import RATE_HZ
+from workbench.silero import RATE_HZ as VAD_HZ
 
 Deliver = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -35,6 +36,66 @@ class ClientGone(Exception):
 
 class SessionOver(Exception):
     """The agent cannot go on; the client has been told why."""
+
+
+class SpeechReports:
+    """Watches the appended audio with a detector of its own, whatever the agent behind does.
+
+    `speech_started` makes clients stop playing. While the agent is heard it is therefore held back
+    until the agent gives way; speech that the agent talks over to its end is not reported. With
+    `interrupt_response` false, clients go on playing, and everything is reported at once.
+    """
+
+    def __init__(self, session_id: str, settings: SessionSettings, responses: Responses, put: Put):
+        self._name = f"item_{session_id.removeprefix('sess_')}_user"
+        self._settings, self._responses, self._put = settings, responses, put
+        self._to_vad = StreamResampler(RATE_HZ, VAD_HZ)
+        self._endpointer: Endpointer | None = None
+        self._turns = 0
+        self._held: dict[str, Any] | None = None
+        self._told_start = False
+
+    @property
+    def turn_id(self) -> str:
+        """The item of the user's latest turn."""
+        return f"{self._name}_{self._turns}"
+
+    def new_turn(self) -> str:
+        self._turns += 1
+        return self.turn_id
+
+    def configure(self) -> None:
+        """Take over changed settings."""
+        vad = self._settings.vad
+        if self._endpointer is not None and vad is not None:
+            self._endpointer.configure(vad["threshold"], vad["silence_duration_ms"] / 1000)
+
+    def push(self, frame: np.ndarray) -> None:
+        """Take int16 (480,) at 24 kHz, after the agent has heard it."""
+        vad = self._settings.vad
+        gave_way, self._responses.gave_way = self._responses.gave_way, False
+        if vad is None:
+            return
+        if self._endpointer is None:
+            self._endpointer = Endpointer(vad["threshold"], vad["silence_duration_ms"] / 1000)
+        for edge in self._endpointer.push(self._to_vad(from_pcm16(frame))):
+            if edge.kind == "start":
+                start_ms = max(0, round(edge.at_s * 1000) - vad["prefix_padding_ms"])
+                self._held, self._told_start = {"audio_start_ms": start_ms, "item_id": self.new_turn()}, False
+            else:
+                self._stopped()
+        free = gave_way or not vad["interrupt_response"] or not self._responses.playing()
+        if self._held is not None and free:
+            self._put("input_audio_buffer.speech_started", **self._held)
+            self._held, self._told_start = None, True
+
+    def _stopped(self) -> None:
+        self._held = None
+        if self._told_start:
+            self._told_start = False
+            end_ms = round(self._endpointer.heard_s * 1000)
+            self._put("input_audio_buffer.speech_stopped", audio_end_ms=end_ms, item_id=self.turn_id)
+            self._responses.user_item(self.turn_id)
 
 
 class RealtimeSession:
@@ -54,7 +115,7 @@ class RealtimeSession:
         self._responses = Responses(self._id, self._settings, self._put, lambda: self._position)
         self._position = 0
         self._frames = np.zeros(0, np.int16)
-        self._from_client: StreamResampler | None = None
+        self._from_client = RateChange(RATE_HZ, RATE_HZ)
         self._speech = SpeechReports(self._id, self._settings, self._responses, self._put)
         self._handlers: dict[str, Callable[[dict[str, Any]], Awaitable[None]]] = {
             "session.update": self._update,
@@ -66,19 +127,12 @@ class RealtimeSession:
             "conversation.item.truncate": self._truncate,
         }
 
-    # In --------------------------------------------------------------------------------------------
-
     async def start(self) -> None:
         self._put("session.created", session=self._settings.shown(self._id))
         await self._flush()
 
     async def handle(self, message: str | bytes) -> None:
-        """Follow one message; what is wrong with it becomes an error event.
-
-        Raises
-        ------
-        SessionOver : the agent failed.
-        """
+        """Follow one message; what is wrong with it becomes an error event, and SessionOver when the agent failed."""
         event_id = None
         try:
             event = _parse(message)
@@ -110,17 +164,15 @@ class RealtimeSession:
         await self._flush()
         raise SessionOver(message)
 
-    # Settings --------------------------------------------------------------------------------------
-
     async def _update(self, event: dict[str, Any]) -> None:
-        before = self._settings.rate_in_hz, self._settings.instructions
+        rate_hz, instructions = self._settings.rate_in_hz, self._settings.instructions
         self._settings.update(event.get("session"))
-        if self._settings.rate_in_hz != before[0]:
-            self._from_client = None
+        if self._settings.rate_in_hz != rate_hz:
+            self._from_client = RateChange(self._settings.rate_in_hz, RATE_HZ)
         self._speech.configure()
         if self._agent is None:
             await self._open()
-        elif self._settings.instructions != before[1]:
+        elif self._settings.instructions != instructions:
             instruct = getattr(self._agent, "instruct", None)
             if instruct is None:
                 raise Refused("This agent takes its instructions only before the first audio.", param="instructions")
@@ -131,8 +183,6 @@ class RealtimeSession:
         self._agent = self._make_agent()
         session = Session(self._id, self._settings.instructions, self._responses.played)
         await self._agent.open(session, self._responses.receive)
-
-    # Audio in --------------------------------------------------------------------------------------
 
     async def _append(self, event: dict[str, Any]) -> None:
         audio = event.get("audio")
@@ -146,11 +196,7 @@ class RealtimeSession:
             raise Refused(f"audio holds {len(data)} bytes, where 16-bit samples need an even number.", param="audio")
         if self._agent is None:
             await self._open()
-        samples = np.frombuffer(data, "<i2").astype(np.int16)
-        if self._settings.rate_in_hz != RATE_HZ:
-            if self._from_client is None:
-                self._from_client = StreamResampler(self._settings.rate_in_hz, RATE_HZ, live=True)
-            samples = to_pcm16(self._from_client(from_pcm16(samples)))
+        samples = self._from_client(np.frombuffer(data, "<i2").astype(np.int16))
         self._frames = np.concatenate([self._frames, samples])
         while self._frames.size >= FRAME_SAMPLES:
             frame, self._frames = self._frames[:FRAME_SAMPLES], self._frames[FRAME_SAMPLES:]
@@ -175,8 +221,6 @@ class RealtimeSession:
         self._frames = np.zeros(0, np.int16)
         self._put("input_audio_buffer.cleared")
 
-    # Responses -------------------------------------------------------------------------------------
-
     async def _create(self, event: dict[str, Any]) -> None:
         if self._responses.active is not None:
             code = "conversation_already_has_active_response"
@@ -200,8 +244,6 @@ class RealtimeSession:
         cancel = getattr(self._agent, "cancel", None)
         if cancel is not None and name:
             await cancel(name)
-
-    # Out -------------------------------------------------------------------------------------------
 
     def _put(self, kind: str, **fields: Any) -> None:
         if self._settings.beta:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.construct.engines import hibari
+from workbench.construct import hibari
 from workbench.construct.voices import Person, own_voice
 from workbench.errors import InputError
 from workbench.files import cache_root
@@ -60,7 +60,6 @@ PEOPLE: dict[str, Person] = {
     for age, voices in ages.items()
     for voice in voices.split()
 }
-TEMPO_NUDGES = (1.0, 0.95, 1.05, 0.9, 1.1)  # what another attempt changes: the model has no seed
 
 REMEDY = "Run `workbench voices get kokoro`, or name a folder that has them with WORKBENCH_KOKORO or kokoro?folder=..."
 
@@ -121,7 +120,7 @@ class KokoroEngine:
     def say(self, text: str, voice: str, *, attempt: int = 0) -> tuple[np.ndarray, int]:
         own = own_voice(self, voice)
         styles = self._style(own)
-        tempo = PACE * TEMPO_NUDGES[attempt % len(TEMPO_NUDGES)]
+        tempo = PACE * hibari.TEMPO_NUDGES[attempt % len(hibari.TEMPO_NUDGES)]
         vocabulary = hibari.model().vocab
         parts = []
         for phonemes in hibari.phonemes(text, british=own.startswith("b")):

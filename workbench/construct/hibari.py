@@ -48,7 +48,7 @@ VARIANTS: dict[str, Variant] = {
     "low-slow": Variant(Person("male", "65 and over"), pitch=0.67, size=0.82, tempo=0.87),
 }
 
-# What another attempt changes besides the noise seed: the durations, hence the alignment.
+# What another attempt changes (besides the noise seed here; Kokoro has none): the durations, hence the alignment.
 TEMPO_NUDGES = (1.0, 0.95, 1.05, 0.9, 1.1)
 
 

@@ -1,1 +1,0 @@
-"""Speech engines, one module each; `workbench.construct.voices` has the interface and the registry."""
