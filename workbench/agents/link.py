@@ -133,15 +133,15 @@ Json = Mapping[str, Any] | str | None
 
 
 class Options:
-    """For dataclasses whose fields are an agent's options: each is read by its unit or its type."""
+    """For dataclasses whose fields are an agent's options, read as their types say: float, Json, or a rate in Hz."""
 
     def __post_init__(self) -> None:
         for option in fields(self):  # type: ignore[arg-type]
             value = getattr(self, option.name)
-            if option.name.endswith(("_s", "_ms")):
-                setattr(self, option.name, number(value, option.name))
+            if option.type == "float":
+                setattr(self, option.name, _number(value, option.name))
             elif option.name.endswith("_hz"):
-                setattr(self, option.name, int(number(value, option.name, least=4000)))
+                setattr(self, option.name, int(_number(value, option.name, least=4000)))
             elif option.type == "Json":
                 setattr(self, option.name, _mapping(value, option.name))
 
@@ -153,9 +153,9 @@ class Options:
 class ServerAgent(Options):
     """One connection a case, with `_receive` running beside the stream until `close`.
 
-    An adapter sets `_link`, connects, calls `_listen`, and where its session opens by messages awaits
-    `_opened`, which its `_receive` sets by `_ready`. Whatever ends `_receive` before `close` is raised
-    from `_opened` while that is not set, and is a Fault afterwards.
+    An adapter has `_receive` and sets `_link`, connects, calls `_listen`, and where its session opens by
+    messages awaits `_opened`, which `_receive` sets by `_ready`. Whatever ends `_receive` before `close`
+    is raised from `_opened` while that is not set, and is a Fault afterwards.
     """
 
     _link: Link
@@ -180,9 +180,6 @@ class ServerAgent(Options):
     def _ready(self) -> None:
         if not self._opened.done():
             self._opened.set_result(None)
-
-    async def _receive(self) -> None:
-        raise NotImplementedError
 
     async def _receive_to_the_end(self) -> None:
         try:
@@ -272,8 +269,7 @@ def _mapping(value: Json, option: str) -> dict[str, Any]:
     return dict(value)
 
 
-def number(value: object, option: str, least: float = 0.0) -> float:
-    """An option that is a number of at least `least`; InputError for anything else."""
+def _number(value: object, option: str, least: float = 0.0) -> float:
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -27,7 +27,6 @@ from workbench.agents.link import (
     ServerAgent,
     base64_of,
     key_from,
-    number,
     tls,
 )
 from workbench.cases import RATE_HZ
@@ -46,7 +45,7 @@ def _client(key: str, base_url: str, websocket_base_url: str) -> AsyncOpenAI:
 
 
 class _OpenAI(ServerAgent):
-    """The client, the socket below it, and the server's errors in words. `_rate_hz` is the server's output rate."""
+    """The client, the socket below it, and the server's errors in words. `_take` is given each event."""
 
     base_url: str
     websocket_base_url: str
@@ -80,9 +79,6 @@ class _OpenAI(ServerAgent):
         while True:
             event = self._link.parse(await self._connection.recv_bytes())
             await self._take(str(event.get("type", "")), event)
-
-    async def _take(self, kind: str, event: dict[str, Any]) -> None:
-        raise NotImplementedError
 
     def _rate_of(self, form: object, otherwise_hz: int) -> int:
         """The rate of an audio format as the server states it; AgentError for another encoding than 16-bit PCM."""
@@ -143,7 +139,7 @@ class OpenAIRealtime(_OpenAI):
         self._vad = {"type": self.turn_detection, "create_response": True, "interrupt_response": self._interrupts}
         if self.turn_detection == "server_vad":
             self._vad |= {
-                "threshold": number(self.threshold, "threshold"),
+                "threshold": self.threshold,
                 "prefix_padding_ms": round(self.prefix_padding_ms),
                 "silence_duration_ms": round(self.silence_ms),
             }

@@ -69,11 +69,6 @@ AGENTS: dict[str, Entry] = {
 }
 
 
-def entries(benchmark: Benchmark | None = None) -> dict[str, Entry]:
-    """Every agent by name, with a benchmark's own."""
-    return AGENTS | (dict(benchmark.agents) if benchmark else {})
-
-
 def factory(name: str, options: Mapping[str, Any] | None = None, benchmark: Benchmark | None = None) -> Factory:
     """A function that makes a fresh agent for each case; it can be pickled for worker processes.
 
@@ -85,16 +80,14 @@ def factory(name: str, options: Mapping[str, Any] | None = None, benchmark: Benc
     ------
     InputError : unknown agent, a module or option that does not exist, or one that is missing.
     """
-    options = dict(options or {})
-    if name.startswith("python:"):
-        entry = Entry(name.removeprefix("python:"), "your own class", "")
-    elif name in entries(benchmark):
-        entry = entries(benchmark)[name]
-    else:
-        known = ", ".join(entries(benchmark))
-        raise InputError(f"There is no agent {name!r}; agents are {known}, or python:module:Class.")
-    module_name, _, class_name = entry.target.partition(":")
-    if name.startswith("python:") and os.getcwd() not in sys.path:
+    options, foreign = dict(options or {}), name.startswith("python:")
+    entries = AGENTS | (dict(benchmark.agents) if benchmark else {})
+    if foreign:
+        entries[name] = Entry(name.removeprefix("python:"), "your own class", "")
+    elif name not in entries:
+        raise InputError(f"There is no agent {name!r}; agents are {', '.join(entries)}, or python:module:Class.")
+    module_name, _, class_name = entries[name].target.partition(":")
+    if foreign and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
     try:
         made = getattr(import_module(module_name), class_name)
@@ -105,12 +98,12 @@ def factory(name: str, options: Mapping[str, Any] | None = None, benchmark: Benc
             f"The agent {name!r} cannot be loaded: {words(error)}. Give python:module:Class with a module that can be "
             "imported from the current folder."
         ) from None
-    keywords = dict(entry.fixed)
+    keywords = dict(entries[name].fixed)
     try:
         parameters = inspect.signature(made).parameters
     except (TypeError, ValueError):
         return partial(made, **keywords, **options)
-    if "planner" in parameters and not name.startswith("python:"):
+    if "planner" in parameters and not foreign:
         keywords["planner"] = benchmark.moves if benchmark else None
     known = {
         p.name: p

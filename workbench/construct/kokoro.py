@@ -84,8 +84,14 @@ class KokoroEngine:
             absent = ", ".join(f"{voice}.bin" for voice in missing) or "voice files such as af_heart.bin"
             raise InputError(f"The folder {root} has no {absent}. {REMEDY}")
         self.voices = tuple(f"{self.name}:{voice}" for voice in own)
-        self.people = {f"{self.name}:{voice}": PEOPLE.get(voice, _by_name(voice)) for voice in own}
-        self._models = _model_files(root)
+        # The second letter of a voice's name is its sex, as its makers wrote it (af_, bm_).
+        sexes = {voice: Person({"f": "female", "m": "male"}.get(voice[1:2])) for voice in own}
+        self.people = {f"{self.name}:{voice}": PEOPLE.get(voice, sexes[voice]) for voice in own}
+        self._models = sorted(root.rglob("*.onnx"))[:1] or part_files()
+        if not self._models:
+            raise InputError(
+                f"There is no Kokoro model: no *.onnx in {root}, and the parts are not installed. {REMEDY}"
+            )
         if not threads.isdigit() or int(threads) < 1:
             raise InputError(f"The speech engine 'kokoro' needs a whole number of threads from 1, not {threads!r}.")
         self._threads = int(threads)
@@ -166,19 +172,3 @@ def part_files() -> list[Path]:
     specs = [importlib.util.find_spec(package) for package in PART_PACKAGES]
     found = [Path(spec.origin).parent / "part.bin" for spec in specs if spec is not None and spec.origin is not None]
     return found if len(found) == len(PART_PACKAGES) else []
-
-
-def _by_name(voice: str) -> Person:
-    """Sex by the second letter of a voice's name, as its makers wrote it (af_, bm_)."""
-    return Person({"f": "female", "m": "male"}.get(voice[1:2]))
-
-
-def _model_files(root: Path) -> list[Path]:
-    """The model, as one file from the folder or four parts from the installed packages."""
-    exports = sorted(root.rglob("*.onnx"))
-    if exports:
-        return exports[:1]
-    parts = part_files()
-    if not parts:
-        raise InputError(f"There is no Kokoro model: no *.onnx in {root}, and the parts are not installed. {REMEDY}")
-    return parts
