@@ -297,7 +297,7 @@ class Benchmark:
     latencies(rows) : rows with latency_s, limit_s, kind for pictures; None: from the rules' latency columns.
     steps(row) : the named steps by which a row comes to count; [] for rows that have none.
     speakers(case) : cue -> who speaks, where that is not the voice's name.
-    moves(case, style) : what the reference agents of `styles` do. agents : its own agents, name -> entry as in
+    moves(case, style) : what the 'oracle' and the 'contrary' agent do. agents : its own agents, name -> entry as in
         `workbench.agents.registry`.
     judges, brought, author, demo, practice : see `Judge`, `Brought`, `Trial`; author(out, model=..., ...) writes
         new scripts.
@@ -326,7 +326,6 @@ class Benchmark:
     variant: str = ""
     reasons: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    styles: tuple[str, ...] = ("oracle", "contrary")
     agents: Mapping[str, Any] = field(default_factory=dict)
     judges: tuple[Judge, ...] = ()
     counts: Callable[[tuple[Case, ...]], dict[str, Any]] = field(default=lambda cases: {})
@@ -368,9 +367,9 @@ class Benchmark:
         InputError : unknown name, or a value that is not a finite number of at least 0.
         """
         for name, value in (settings or {}).items():
-            self.check_threshold(name)
-            most = self.threshold[name].most
-            if not (math.isfinite(value) and 0 <= value <= most):
+            most = self.check_threshold(name).most
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and math.isfinite(value) and 0 <= value <= most):
                 bound = "" if math.isinf(most) else f" and at most {most:g}"
                 raise InputError(f"The threshold {name} cannot be {value!r}; give a number of at least 0{bound}.")
         return {name: threshold.default for name, threshold in self.threshold.items()} | dict(settings or {})
@@ -398,8 +397,21 @@ def names() -> tuple[str, ...]:
 
 def default() -> Benchmark:
     """The benchmark that is meant where none is named."""
-    found = [get(name) for name in names()]
+    found = [one for one in installed().values() if isinstance(one, Benchmark)]
+    if not found:
+        raise InputError("No benchmark is installed; install the workbench again.")
     return next((one for one in found if one.demo is not None and one.demo.first), found[0])
+
+
+def installed() -> dict[str, Benchmark | InputError]:
+    """Every benchmark by name, or why it cannot be loaded: one broken package does not hide the others."""
+    out: dict[str, Benchmark | InputError] = {}
+    for name in names():
+        try:
+            out[name] = get(name)
+        except InputError as error:
+            out[name] = error
+    return out
 
 
 def get(name: str) -> Benchmark:
@@ -416,7 +428,13 @@ def get(name: str) -> Benchmark:
 
 @cache
 def _load(name: str) -> Benchmark:
-    found = _entries()[name].load()
+    try:
+        found = _entries()[name].load()
+    except Exception as error:  # whatever a foreign package does when it is imported
+        raise InputError(
+            f"The benchmark {name!r} cannot be loaded ({type(error).__name__}: {error}); mend or remove the package "
+            f"whose entry point {_entries()[name].value!r} it is."
+        ) from error
     if not isinstance(found, Benchmark):
         raise InputError(f"The entry point {name!r} of {GROUP} is no benchmark; it must name a contract.Benchmark.")
     return found

@@ -23,7 +23,6 @@ from workbench.contract import (
     UNDECIDED,
     WORDS,
     Benchmark,
-    Rule,
     Threshold,
 )
 from workbench.errors import InputError
@@ -384,8 +383,3 @@ def grid(
     if not (out == pd.Series(default)).all(axis=1).any():
         out = pd.concat([out, pd.DataFrame([default])], ignore_index=True)
     return out
-
-
-def rule_of(benchmark: Benchmark, row: Mapping[str, Any]) -> Rule | None:
-    """The rule that decides a row."""
-    return benchmark.rule.get(row.get(benchmark.rule_column))

@@ -16,7 +16,7 @@ FRAME = 480
 
 
 @lru_cache
-def say(text: str, voice: str = "low") -> np.ndarray:
+def say(text: str, voice: str = "clear") -> np.ndarray:
     """Int16 (samples,) at 24 kHz."""
     return to_pcm16(SpeechCache().render(text, voice).samples)
 
