@@ -8,15 +8,14 @@ import sys
 import pytest
 from distributed import LocalCluster
 from judges.judge_runs import make_run
-from workbench.benchmarks.base import BuildOptions
 
-from workbench import benchmarks, datasets
+from workbench import contract, datasets
 from workbench.agents.registry import factory
 from workbench.benchmarks.ifeval.judging import JUDGE
-from workbench.judges.ask import OfflineJudge
+from workbench.contract import BuildOptions
+from workbench.judges.ask import FarBackend, OfflineJudge
 from workbench.judges.batch import judge_run
-from workbench.judges.far import FarBackend
-from workbench.judges.store import load_latest
+from workbench.judges.records import load_latest
 from workbench.parallel import pmap
 from workbench.runners import batch, replay
 from workbench.runs import load_run
@@ -36,7 +35,7 @@ def address(tmp_path_factory):
 
 @pytest.mark.parametrize("work", ["run", "import"])
 def test_a_job_carries_its_own_case_and_no_other(tmp_path, monkeypatch, work, capsys):
-    benchmarks.get("ifeval").build(BuildOptions(tmp_path / "d", audio=False))
+    contract.get("ifeval").build(BuildOptions(tmp_path / "d", audio=False))
     dataset = datasets.load(tmp_path / "d")
     sent = []
 
@@ -46,7 +45,7 @@ def test_a_job_carries_its_own_case_and_no_other(tmp_path, monkeypatch, work, ca
 
     if work == "run":
         monkeypatch.setattr(batch, "pmap", weighed)
-        make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+        make = factory("oracle", benchmark=contract.get("ifeval"))
         batch.run(batch.Plan(dataset, make, tmp_path / "run", concurrency=1))
     else:
         monkeypatch.setattr(replay, "pmap", weighed)
@@ -96,7 +95,7 @@ def test_workers_in_another_folder_find_the_users_own_class(tiny_dataset, tmp_pa
 
 
 def test_scores_from_dask_are_those_from_here(tiny_dataset, tmp_path, address, monkeypatch):
-    make = factory("oracle", planner=benchmarks.get("ifeval").moves)
+    make = factory("oracle", benchmark=contract.get("ifeval"))
     batch.run(batch.Plan(datasets.load(tiny_dataset), make, tmp_path / "run", concurrency=1))
     monkeypatch.chdir(tmp_path)
     run, energy = load_run("run"), VadSettings(detector="energy")

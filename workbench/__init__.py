@@ -70,7 +70,7 @@ def build(
     from pathlib import Path
 
     from workbench import contract
-    from workbench.locks import writing
+    from workbench.files import writing
 
     scripts = None if scripts is None else Path(scripts)
     made = contract.get(benchmark)
@@ -255,7 +255,7 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
 
 def sensitivity(run: Run, settings=None, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
     """The run under several detector settings: which verdicts change, how far onsets move."""
-    from workbench.analysis.sensitivity import sensitivity
+    from workbench.analysis.detectors import sensitivity
 
     return sensitivity(run, settings, thresholds)
 

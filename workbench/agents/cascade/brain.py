@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from workbench.agents.base import AgentError
 from workbench.agents.cascade import words as language
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 LONGEST_CHARACTERS = 1200
 GUIDANCE = (

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from workbench.agents.cascade.policy import Policy
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 _NEGATION_WORDS = 5
 
