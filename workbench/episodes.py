@@ -15,13 +15,13 @@ from typing import Any, Literal
 
 import numpy as np
 import soundfile
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from workbench import audio
 from workbench.cases import RATE_HZ, Case, Record, Versioned
-from workbench.datasets import describe
+from workbench.datasets import read_record
 from workbench.errors import InputError
-from workbench.files import read_json, sha256_of, timestamp, write_text
+from workbench.files import sha256_of, timestamp, write_text
 from workbench.spans import touching
 from workbench.version import VERSION
 
@@ -218,11 +218,7 @@ def load_record(path: Path) -> EpisodeRecord:
     ------
     InputError : naming the file and the first wrong field, or that it is the record of another case.
     """
-    raw = read_json(path)
-    try:
-        record = EpisodeRecord.model_validate(raw)
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}; run the case again.") from None
+    record = read_record(EpisodeRecord, path, "; run the case again")
     if record_path(path.parent, record.case) != path:
         raise InputError(f"{path} is the record of another case, {record.case!r}; run the case again.")
     return record

@@ -56,20 +56,42 @@ def read_json(path: Path) -> Any:
     ------
     InputError : when the file is missing, is not UTF-8, or is not JSON; the message gives the line.
     """
+    text = _read_text(path, "JSON")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the path.") from None
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder, where a JSON file is needed.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from None
+        return json.loads(text)
     except RecursionError:
         raise InputError(f"{path} is nested too deeply to be read; it should be a list of objects.") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}); mend or remove it.") from None
     except ValueError as error:
         raise InputError(f"{path} holds a number that cannot be read ({error}); mend it.") from None
+
+
+def read_yaml(path: Path) -> Any:
+    """Read one YAML document.
+
+    Raises
+    ------
+    InputError : naming the file, and the line where the parser gives one.
+    """
+    text = _read_text(Path(path), "YAML")
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
+
+
+def _read_text(path: Path, kind: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; check the path.") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder, where a {kind} file is needed.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
+        ) from None
 
 
 def timestamp() -> str:
@@ -152,24 +174,3 @@ def data_path(*parts: str) -> Path:
     inside = _PACKAGE / "_data"
     root = inside if inside.is_dir() else _PACKAGE.parent / "data"
     return root.joinpath(*parts)
-
-
-def read_yaml(path: Path) -> Any:
-    """Read one YAML document.
-
-    Raises
-    ------
-    InputError : naming the file, and the line where the parser gives one.
-    """
-    try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the path.") from None
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder, where a YAML file is needed.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
-        ) from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None

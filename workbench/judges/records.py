@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from workbench.cases import Record
 from workbench.chat.messages import schema
-from workbench.datasets import describe
+from workbench.datasets import describe, read_record
 from workbench.errors import InputError
-from workbench.files import content_key, read_json, write_atomically, write_json, writing
+from workbench.files import content_key, write_atomically, write_json, writing
 from workbench.judges.base import Item, Judge, messages
 
 FORMAT = 1
@@ -208,11 +208,7 @@ def load_record(folder: Path) -> JudgeRecord:
     ------
     InputError : missing or unreadable; the file and field are named.
     """
-    path = folder / RECORD
-    try:
-        return JudgeRecord.model_validate(read_json(path))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}; judge again into a fresh folder.") from None
+    return read_record(JudgeRecord, folder / RECORD, "; judge again into a fresh folder")
 
 
 def judge_folders(judgements: Path) -> list[Path]:

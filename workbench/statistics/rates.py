@@ -118,8 +118,14 @@ def slice_sums(passed, slices, clusters: Sequence) -> SliceSums:
     return SliceSums(numerators, denominators, passed.shape[1], slices.shape[1])
 
 
+class _Limited:
+    @property
+    def interval(self) -> Interval | None:
+        return None if self.low is None else (self.low, self.high)
+
+
 @dataclass(frozen=True)
-class Rate:
+class Rate(_Limited):
     """One rate: numerator of denominator, over `clusters` conversations.
 
     `effective_n` is the number of independent cases that would tell as much. `note` says why there is
@@ -135,13 +141,9 @@ class Rate:
     effective_n: float | None
     note: str | None
 
-    @property
-    def interval(self) -> Interval | None:
-        return None if self.low is None else (self.low, self.high)
-
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(_Limited):
     """One difference of two rates; `clusters` is that of the side with fewer. `note` as in `Rate`."""
 
     value: float | None
@@ -149,10 +151,6 @@ class Difference:
     high: float | None
     clusters: int
     note: str | None
-
-    @property
-    def interval(self) -> Interval | None:
-        return None if self.low is None else (self.low, self.high)
 
 
 def note_of(clusters: int, measured: bool = True) -> str | None:
