@@ -18,8 +18,8 @@ import numpy as np
 import soxr
 from hibari import Hibari
 
-from workbench.analysis.detector_bias import BELOW_PEAK_DB, bias, settings_key
-from workbench.shipped import data_path
+from workbench.analysis.detectors import BELOW_PEAK_DB, bias, settings_key
+from workbench.files import data_path
 from workbench.vad import VadSettings
 
 SPEECH_HZ = 24_000

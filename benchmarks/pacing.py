@@ -26,8 +26,8 @@ import numpy as np
 
 from workbench.agents.openai import OpenAIRealtime
 from workbench.cases import RATE_HZ, AfterGap, AtTime, Case, Cue, Ending
-from workbench.runners.clocks import WallClock
 from workbench.runners.episode import Result, run_episode
+from workbench.runners.guard import WallClock
 
 GOAL_MS = 10.0
 MEASURED_AT = 16

@@ -16,8 +16,8 @@ from pathlib import Path
 from workbench import datasets, episodes
 from workbench.agents.registry import factory
 from workbench.contract import BuildOptions, get
-from workbench.runners.clocks import VirtualClock, WallClock
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import VirtualClock, WallClock
 
 GOAL = 20
 CASES = 24

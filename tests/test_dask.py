@@ -13,10 +13,9 @@ from workbench import contract, datasets
 from workbench.agents.registry import factory
 from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.contract import BuildOptions
-from workbench.judges.ask import OfflineJudge
+from workbench.judges.ask import FarBackend, OfflineJudge
 from workbench.judges.batch import judge_run
-from workbench.judges.far import FarBackend
-from workbench.judges.store import load_latest
+from workbench.judges.records import load_latest
 from workbench.parallel import pmap
 from workbench.runners import batch, replay
 from workbench.runs import load_run

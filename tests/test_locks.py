@@ -8,18 +8,18 @@ import sys
 
 import pytest
 
-from workbench import datasets, locks
+from workbench import datasets, files
 from workbench.agents.registry import factory
 from workbench.contract import BuildOptions
 from workbench.errors import InputError
-from workbench.judges.store import Log
+from workbench.judges.records import Log
 from workbench.runners import batch
 from workbench.runners.replay import Source, import_recordings
 
 HOLD = """
 import sys
 from pathlib import Path
-from workbench.locks import writing
+from workbench.files import writing
 with writing(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -40,15 +40,15 @@ def held(tmp_path):
 
 def test_the_second_says_who_holds_it_and_a_dead_holders_lock_is_taken_over(held):
     folder, holder = held
-    with pytest.raises(InputError) as told, locks.writing(folder):
+    with pytest.raises(InputError) as told, files.writing(folder):
         pass
     assert f"is being written by process {holder.pid} on {socket.gethostname()} since 20" in str(told.value)
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
-    assert (folder / locks.HOLDER).exists()  # what a killed process leaves behind
-    with locks.writing(folder):
-        assert str(os.getpid()) in (folder / locks.HOLDER).read_text()
-    assert locks.is_empty(folder)
+    assert (folder / files.HOLDER).exists()  # what a killed process leaves behind
+    with files.writing(folder):
+        assert str(os.getpid()) in (folder / files.HOLDER).read_text()
+    assert files.is_empty(folder)
 
 
 def test_every_writer_of_a_folder_asks_for_it(held, tiny_dataset, tmp_path):
@@ -68,12 +68,12 @@ def test_every_writer_of_a_folder_asks_for_it(held, tiny_dataset, tmp_path):
         with pytest.raises(InputError, match=f"is being written by process {holder.pid}"):
             write()
             pytest.fail(name)
-    assert locks.is_empty(folder)
+    assert files.is_empty(folder)
 
 
 def test_one_process_may_write_again_after_it_has_written(tmp_path):
     for _ in range(2):
-        with locks.writing(tmp_path), pytest.raises(InputError, match=f"process {os.getpid()} "):
-            with locks.writing(tmp_path):
+        with files.writing(tmp_path), pytest.raises(InputError, match=f"process {os.getpid()} "):
+            with files.writing(tmp_path):
                 pass
     assert BuildOptions(tmp_path).out == tmp_path

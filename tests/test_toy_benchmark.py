@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from workbench import brought, contract
-from workbench.analysis.sensitivity import Setting
+from workbench.analysis.detectors import Setting
 from workbench.errors import InputError
 from workbench.runs import load_scores
 from workbench.vad import VadSettings

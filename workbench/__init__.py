@@ -16,9 +16,10 @@ wb.inspect(run)                      # the dashboard, inside a notebook
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.errors import InputError
+from workbench.errors import InputError, ProblemsFound
 from workbench.version import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -67,10 +68,8 @@ def build(
     ------
     InputError : unknown benchmark or engine, scripts that break a rule, or turns that cannot be spoken.
     """
-    from pathlib import Path
-
     from workbench import contract
-    from workbench.locks import writing
+    from workbench.files import writing
 
     scripts = None if scripts is None else Path(scripts)
     made = contract.get(benchmark)
@@ -86,8 +85,6 @@ def load_dataset(folder) -> Dataset:
     ------
     InputError : it is not a dataset, or holds no usable case.
     """
-    from pathlib import Path
-
     from workbench import datasets
 
     return datasets.load(Path(folder))
@@ -111,11 +108,8 @@ def run(
     ------
     InputError : unknown agent or option, another run in `out`, or clips that cannot be used.
     """
-    from pathlib import Path
-
     from workbench import contract
     from workbench.agents.registry import factory
-    from workbench.errors import ProblemsFound
     from workbench.runners import batch
 
     make = factory(agent, options, contract.get(dataset.header.benchmark))
@@ -141,7 +135,6 @@ def score(
     InputError : an unknown threshold.
     ProblemsFound : recordings that could not be used; the others have been scored.
     """
-    from workbench.errors import ProblemsFound
     from workbench.scoring import score_run
 
     problems = score_run(run, vad, thresholds, workers).problems
@@ -255,7 +248,7 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
 
 def sensitivity(run: Run, settings=None, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
     """The run under several detector settings: which verdicts change, how far onsets move."""
-    from workbench.analysis.sensitivity import sensitivity
+    from workbench.analysis.detectors import sensitivity
 
     return sensitivity(run, settings, thresholds)
 

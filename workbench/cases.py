@@ -96,7 +96,7 @@ class AtWord(Record):
     """Start when a word of the agent's transcript is played after the previous cue.
 
     `word` is one whole word or several, whatever their case and what stands between them; Chinese is
-    matched by characters. Where in its audio the agent says it is estimated (see `runners.heard`).
+    matched by characters. Where in its audio the agent says it is estimated (see `runners.recorder`).
     """
 
     kind: Literal["at_word"] = "at_word"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, field_validator
@@ -16,6 +16,7 @@ from workbench.cases import RATE_HZ, Case, Cue, Versioned, check_id
 from workbench.errors import InputError
 from workbench.files import content_key, read_json, sha256_of, write_json, write_text
 
+Model = TypeVar("Model", bound=BaseModel)
 FORMAT = 1
 HEADER = "dataset.json"
 CASES = "cases.jsonl"
@@ -113,6 +114,19 @@ def content_of(cases: Iterable[Case], about: Mapping[str, Any]) -> str:
     speech = about.get("speech") or {}
     parts = [case.model_dump(mode="json", exclude=_MEASURED) for case in cases]
     return content_key(about.get("version"), speech.get("engine"), speech.get("version"), parts, length=64)
+
+
+def read_record(kind: type[Model], path: Path, remedy: str = "") -> Model:
+    """A file that holds one record. remedy : what to do when it cannot be used, such as '; run the case again'.
+
+    Raises
+    ------
+    InputError : naming the file and the first wrong field.
+    """
+    try:
+        return kind.model_validate(read_json(path))
+    except ValidationError as error:
+        raise InputError(f"{path}: {describe(error)}{remedy}.") from None
 
 
 _KINDS = {"string": "text", "bool": "true or false", "int": "a whole number", "float": "a number", "list": "a list",

@@ -8,19 +8,22 @@ positions are samples at 24 kHz.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import soundfile
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from workbench import audio
-from workbench.cases import RATE_HZ, Record, Versioned
-from workbench.datasets import describe
+from workbench.cases import RATE_HZ, Case, Record, Versioned
+from workbench.datasets import read_record
 from workbench.errors import InputError
-from workbench.files import read_json, sha256_of, write_text
+from workbench.files import sha256_of, timestamp, write_text
 from workbench.spans import touching
+from workbench.version import VERSION
 
 FORMAT = 1
 
@@ -151,6 +154,22 @@ class EpisodeRecord(Versioned):
         return next((cue for cue in self.cues if cue.id == cue_id), None)
 
 
+def record_of(case: Case, played: Mapping[str, PlayedCue], **rest: Any) -> EpisodeRecord:
+    """The record of a case: its cues as they were `played`, its windows on the clock, and the `rest` of the fields.
+
+    A window has no time where its cue has none.
+    """
+    cues = {cue.id: played.get(cue.id) or PlayedCue(id=cue.id, reason="episode_ended") for cue in case.cues}
+    windows: dict[str, tuple[float, float] | None] = {}
+    for name, window in case.windows.items():
+        from_s, windows[name] = cues[window.cue].start_s, None
+        if from_s is not None and window.start_s is not None:
+            windows[name] = round(from_s + window.start_s, 3), round(from_s + window.end_s, 3)
+    about = {"case": case.id, "benchmark": case.benchmark, "system_prompt": case.system_prompt}
+    usual = {"workbench": VERSION, "started": timestamp()}
+    return EpisodeRecord(**(usual | about | rest), cues=tuple(cues.values()), windows=windows)
+
+
 def unusable(record: EpisodeRecord, start_s: float = 0.0, end_s: float = math.inf) -> str | None:
     """Why nothing may be measured between two times of a recording; None when it may. Every benchmark asks.
 
@@ -199,11 +218,7 @@ def load_record(path: Path) -> EpisodeRecord:
     ------
     InputError : naming the file and the first wrong field, or that it is the record of another case.
     """
-    raw = read_json(path)
-    try:
-        record = EpisodeRecord.model_validate(raw)
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}; run the case again.") from None
+    record = read_record(EpisodeRecord, path, "; run the case again")
     if record_path(path.parent, record.case) != path:
         raise InputError(f"{path} is the record of another case, {record.case!r}; run the case again.")
     return record
@@ -239,6 +254,40 @@ def loud_spans(samples: np.ndarray) -> np.ndarray:
     whole = np.pad(np.abs(samples), (0, -len(samples) % block)).reshape(-1, block)
     edges = np.flatnonzero(np.diff(whole.max(axis=1, initial=0) > MUTE_PEAK, prepend=False, append=False))
     return edges.reshape(-1, 2) * (block / RATE_HZ)
+
+
+def timed_words(record: EpisodeRecord) -> list[tuple[float, str]]:
+    """(second on the session clock, word) in order of time; [] when the agent gives no text.
+
+    Servers send the words of an utterance faster than they are played. Where its audio is known they are
+    spread over it by their share of the letters; else a piece stands where it arrived.
+    """
+    heard: dict[str, list[float]] = {}
+    for delivery in record.deliveries:
+        if delivery.item and delivery.placed is not None and delivery.played:
+            start, end = delivery.placed / RATE_HZ, (delivery.placed + delivery.played) / RATE_HZ
+            span = heard.setdefault(delivery.item, [start, end])
+            span[0], span[1] = min(span[0], start), max(span[1], end)
+    texts: dict[str, str] = {}
+    for piece in record.transcript or ():
+        texts[piece.item] = texts.get(piece.item, "") + piece.text
+    out = []
+    for item, text in texts.items():
+        if item in heard:
+            start, end = heard[item]
+            out += [
+                (start + (end - start) * word.start() / max(1, len(text)), word.group().strip())
+                for word in re.finditer(r"\S+\s*", text)
+            ]
+    for piece in record.transcript or ():
+        if piece.item not in heard:
+            out += [(piece.t_s, word) for word in piece.text.split()]
+    return sorted(out, key=lambda entry: entry[0])
+
+
+def words_between(words: list[tuple[float, str]], start_s: float, end_s: float) -> str:
+    """The words spoken in [start_s, end_s), as one string."""
+    return " ".join(word for time_s, word in words if start_s <= time_s < end_s)
 
 
 def audio_is_whole(folder: Path, record: EpisodeRecord) -> bool:

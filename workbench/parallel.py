@@ -287,18 +287,30 @@ def _attempt_there(job: bytes, folder: str) -> tuple[Any, Exception | None]:
     return _attempt(function, item)
 
 
-def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tuple[Any, Any, Any]]:
+@contextmanager
+def reaching_dask(address: str) -> Iterator[ModuleType]:
+    """Gives the package `distributed`, to make a client of the scheduler at `address` inside.
+
+    Raises
+    ------
+    InputError : it is not installed, or no scheduler answers.
+    """
     try:
-        from distributed import Client, KilledWorker, as_completed
-        from distributed.protocol.pickle import dumps
+        import distributed
     except ImportError:
         raise InputError("--dask needs the package `distributed`; install duplex-workbench[dask].") from None
     try:
-        client = Client(address, timeout="10s")
+        yield distributed
     except OSError as error:
         raise InputError(
             f"No Dask scheduler answers at {address} ({error}); start one with `dask scheduler`."
         ) from None
+
+
+def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tuple[Any, Any, Any]]:
+    with reaching_dask(address) as distributed:
+        client = distributed.Client(address, timeout="10s")
+    dumps, killed = distributed.protocol.pickle.dumps, distributed.KilledWorker
     with client:
         here = os.getcwd()
 
@@ -307,9 +319,9 @@ def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tupl
 
         futures = {submit(item): item for item in items}
         suspects = []
-        for future in as_completed(list(futures)):
+        for future in distributed.as_completed(list(futures)):
             item, error = futures.pop(future), future.exception()
-            if isinstance(error, KilledWorker):
+            if isinstance(error, killed):
                 suspects.append(item)
             else:
                 yield (item, *((None, error) if error is not None else future.result()))
@@ -318,7 +330,7 @@ def _on_dask(function: Callable, items: Sequence, address: str) -> Iterator[tupl
         for item in suspects:
             future = submit(item)
             error = future.exception()
-            if isinstance(error, KilledWorker):
+            if isinstance(error, killed):
                 error = WorkerDied("the process running it was killed, on a Dask worker and again on another")
             yield (item, *((None, error) if error is not None else future.result()))
             future.release()

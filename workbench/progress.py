@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -33,18 +33,23 @@ class _Rate(ProgressColumn):
 class Meter:
     """Counts finished items; `note` is shown beside the bar (errors so far, seconds of audio ...)."""
 
-    def __init__(self, advance, describe):
-        self._advance, self._describe = advance, describe
+    def __init__(self, total: int):
+        self.done, self.total, self.note = 0, total, ""
+        self._show: Callable[[], object] = lambda: None
 
     def step(self, note: str = "") -> None:
-        self._advance(1)
-        if note:
-            self._describe(note)
+        self.at(self.done + 1, self.total, note)
+
+    def at(self, done: int, total: int, note: str = "") -> None:
+        """Say how much is done of how much, where both are only known on the way."""
+        self.done, self.total, self.note = done, total, note or self.note
+        self._show()
 
 
 @contextmanager
-def meter(label: str, total: int) -> Iterator[Meter]:
+def meter(label: str, total: int = 0) -> Iterator[Meter]:
     """Show progress on standard error while the block runs."""
+    here = Meter(total)
     if console.is_terminal:
         columns = (
             SpinnerColumn(),
@@ -59,27 +64,26 @@ def meter(label: str, total: int) -> Iterator[Meter]:
         )
         with Progress(*columns, console=console, refresh_per_second=5) as progress:
             task = progress.add_task(label, total=total, note="")
-            yield Meter(
-                lambda count: progress.advance(task, count),
-                lambda note: progress.update(task, note=note),
-            )
+            here._show = lambda: progress.update(task, completed=here.done, total=here.total, note=here.note)
+            yield here
         return
 
-    state = {"done": 0, "note": "", "shown": time.monotonic(), "began": time.monotonic()}
+    began_s = shown_s = time.monotonic()
 
-    def advance(count: int) -> None:
-        state["done"] += count
-        if time.monotonic() - state["shown"] >= _LINE_EVERY_S:
-            show()
+    def line() -> None:
+        spent_s = time.monotonic() - began_s
+        rate = here.done / spent_s if spent_s else 0.0
+        left = f", about {(here.total - here.done) / rate:.0f} s left" if rate and here.done < here.total else ""
+        note = f", {here.note}" if here.note else ""
+        print(f"{label}: {here.done}/{here.total} in {spent_s:.0f} s ({rate:.1f}/s{left}{note})", file=sys.stderr)
 
-    def show() -> None:
-        state["shown"] = time.monotonic()
-        spent_s = state["shown"] - state["began"]
-        rate = state["done"] / spent_s if spent_s else 0.0
-        left = f", about {(total - state['done']) / rate:.0f} s left" if rate and state["done"] < total else ""
-        note = f", {state['note']}" if state["note"] else ""
-        print(f"{label}: {state['done']}/{total} in {spent_s:.0f} s ({rate:.1f}/s{left}{note})", file=sys.stderr)
+    def now_and_then() -> None:
+        nonlocal shown_s
+        if time.monotonic() - shown_s >= _LINE_EVERY_S:
+            shown_s = time.monotonic()
+            line()
 
-    yield Meter(advance, lambda note: state.update(note=note))
-    if total:
-        show()
+    here._show = now_and_then
+    yield here
+    if here.total:
+        line()

@@ -12,8 +12,9 @@ judgements/{judge}/          what judges said, one file a judge
 from __future__ import annotations
 
 import json
+import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,15 +23,15 @@ from typing import Any
 import pandas as pd
 from pydantic import ValidationError
 
-from workbench import contract, episodes, locks
+from workbench import contract, episodes, files
 from workbench.cases import Case, Versioned
 from workbench.contract import KEYS, Benchmark
 from workbench.datasets import CASES, CaseHead, Dataset, check_manifest, content_of, describe, scan_cases
 from workbench.deciding import Decider, keys
 from workbench.episodes import EpisodeRecord, Policy
 from workbench.errors import InputError, ProblemsFound
-from workbench.files import read_json, sha256_of, write_json
-from workbench.version import SCORER
+from workbench.files import read_json, sha256_of, timestamp, write_json
+from workbench.version import SCORER, VERSION
 
 FORMAT = 1
 META = "run.json"
@@ -181,6 +182,20 @@ class Run:
             raise InputError(f"{path} was recorded under another prompt or benchmark; run the case again.")
         return record
 
+    def heard(self, case_id: str) -> EpisodeRecord:
+        """The record of one case as it is judged: without words where its recording is mute.
+
+        Where the audio is not there (a run shared without it), the words are taken as they stand.
+        """
+        record = self.record(case_id)
+        if not record.text:
+            return record
+        try:
+            stereo = episodes.load_audio(self.episodes, record)
+        except InputError:
+            return record
+        return episodes.sounded(record, episodes.loud_spans(stereo[:, 1]))
+
     def kept(self, case_id: str) -> EpisodeRecord | None:
         """The record of one case where it and its recording are whole, else None: the case is still to be done."""
         try:
@@ -188,10 +203,6 @@ class Run:
         except InputError:
             return None
         return record if episodes.audio_is_whole(self.episodes, record) else None
-
-    def records(self) -> Iterator[EpisodeRecord]:
-        for case_id in self.recorded():
-            yield self.record(case_id)
 
 
 @dataclass
@@ -270,7 +281,7 @@ def load_run(folder: str | Path) -> Run:
     return run
 
 
-def begin(folder: Path, meta: RunMeta, dataset: Dataset) -> Run:
+def begin(folder: Path, dataset: Dataset, agent: dict[str, Any], clock: str, policy: Policy) -> Run:
     """Make the run folder of `dataset`, or open the one that is there to go on with it.
 
     Raises
@@ -280,6 +291,16 @@ def begin(folder: Path, meta: RunMeta, dataset: Dataset) -> Run:
     changed = check_manifest(dataset)
     if changed:
         raise ProblemsFound(changed)
+    meta = RunMeta(
+        benchmark=dataset.header.benchmark,
+        dataset=dataset.header.brief(),
+        agent=agent,
+        clock=clock,
+        policy=policy,
+        workbench=VERSION,
+        platform={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()},
+        started=timestamp(),
+    )
     if (folder / META).exists():
         there, meta = load_run(folder).meta, RunMeta.model_validate_json(meta.model_dump_json())
         for name in ("benchmark", "dataset", "agent", "clock", "policy"):
@@ -291,7 +312,7 @@ def begin(folder: Path, meta: RunMeta, dataset: Dataset) -> Run:
                     f"{folder} holds a run with another {name} ({_brief(old, new)}); give another --out, "
                     "or remove that folder."
                 )
-    elif not locks.is_empty(folder, CASES):
+    elif not files.is_empty(folder, CASES):
         raise InputError(f"{folder} is not empty and is not a run; give a new or empty folder as --out.")
     else:
         folder.mkdir(parents=True, exist_ok=True)

@@ -43,3 +43,28 @@ def phrase(text: str) -> str:
 def _digit(char: str) -> str:
     """A decimal digit of any script as one of 0-9, anything else as it is."""
     return char if char.isascii() or not char.isdecimal() else str(unicodedata.decimal(char))
+
+
+_TOKEN = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+(?:['’][^\W_{_ALONE}]+)*")
+_WEIGHT = 3.0
+"""Such a character lasts as long as so many letters. Ours."""
+LETTERS_PER_S = 15.0
+"""Letters of ordinary speech a second (about 160 English words a minute). Ours."""
+
+
+def tokens(text: str) -> list[tuple[str, int, int]]:
+    """The words of a text as (word, begin, end): Unicode words, case folded; Chinese by characters."""
+    return [
+        (unicodedata.normalize("NFKC", found.group()).casefold().replace("’", "'"), found.start(), found.end())
+        for found in _TOKEN.finditer(text)
+    ]
+
+
+def duration_s(text: str) -> float:
+    """How long ordinary speech takes over a text."""
+    return weight(text) / LETTERS_PER_S
+
+
+def weight(text: str) -> float:
+    """How long a text is, in letters."""
+    return len(text) + (_WEIGHT - 1) * len(re.findall(f"[{_ALONE}]", text))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from workbench import audio, silero
 from workbench.errors import InputError
+from workbench.parallel import cores
 from workbench.silero import RATE_HZ, WINDOW_SAMPLES
 from workbench.spans import LEAST_SPEECH_S, clip
 
@@ -226,8 +226,7 @@ def _in_order(work: Callable[[Channel], Any], channels: Iterable[Channel], worke
     At most four items a worker are in flight: enough that one slow channel at the head, whose
     result must leave first, seldom idles the others.
     """
-    if workers is None:
-        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = cores() if workers is None else workers
     pool = ThreadPoolExecutor(workers, thread_name_prefix="vad")
     waiting: deque = deque()
     try:

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from workbench.cases import RATE_HZ, AfterGap, AfterOnset, AtTime, Case, Cue, Ending, PromptPart
-from workbench.runners.clocks import CLOCKS
 from workbench.runners.episode import Result, run_episode
+from workbench.runners.guard import CLOCKS
 from workbench.runners.recorder import replay
 
 ENDING = Ending(tail_s=0.05, max_wait_s=1.2, flush_s=0.05, quiet_s=0.2, continuous_s=1.0, batch_s=0.05)

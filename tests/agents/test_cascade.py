@@ -17,8 +17,8 @@ from workbench.agents.registry import factory
 from workbench.audio import StreamResampler, from_pcm16, resample
 from workbench.cases import AtTime, Case, Cue, PromptPart
 from workbench.errors import InputError
-from workbench.runners.clocks import VirtualClock
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import VirtualClock
 from workbench.silero import official_probabilities
 
 QUESTION = "Is it too early for her to have another dose of it?"

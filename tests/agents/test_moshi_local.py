@@ -14,8 +14,8 @@ from talk import CLIPS, case
 
 from workbench.agents.moshi import MoshiLocal
 from workbench.errors import InputError
-from workbench.runners.clocks import CLOCKS
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import CLOCKS
 
 BINS, DIM = 64, 32
 

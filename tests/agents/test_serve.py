@@ -21,8 +21,8 @@ from workbench.agents.registry import factory
 from workbench.agents.scripted import EagerAgent
 from workbench.cases import AfterOnset, AtTime, Case, Cue, Ending, PromptPart
 from workbench.errors import InputError
-from workbench.runners.clocks import WallClock
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import WallClock
 
 QUESTION = "Is it too early for her to have another dose of it?"
 EXPLAIN = "Could you explain how the whole visit goes, every step of it?"

@@ -68,10 +68,10 @@ def test_runs_that_differ_otherwise_are_refused_unless_insisted(scored, key, sai
 
 
 def test_two_builds_of_one_dataset_are_compared_and_it_is_told(scored):
-    made = compare(scored | {"s1": (*scored["s1"][:2], FACTS | {"fingerprint": "g"})})
+    made = compare(BENCHMARK, scored | {"s1": (*scored["s1"][:2], FACTS | {"fingerprint": "g"})})
     assert len(made.joined) == 1038
     assert "the same cases in different builds" in made.notes[0] and "s1 g" in made.notes[0]
-    assert compare(scored).notes == ()
+    assert compare(BENCHMARK, scored).notes == ()
 
 
 def test_cases_only_one_run_has_are_listed(scored):

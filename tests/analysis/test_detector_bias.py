@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workbench.analysis.detector_bias import EDGES, bias, level_edges, sentence, stated
+from workbench.analysis.detectors import EDGES, bias, level_edges, sentence, stated
 from workbench.errors import InputError
 from workbench.vad import VadSettings
 

@@ -5,7 +5,7 @@ import pytest
 import workbench as wb
 from workbench import contract, datasets
 from workbench.agents.registry import factory
-from workbench.analysis.sensitivity import Setting, measure_under, probabilities
+from workbench.analysis.detectors import Setting, measure_under, probabilities
 from workbench.errors import InputError
 from workbench.runners import batch
 from workbench.scoring import score_run
@@ -46,7 +46,7 @@ def test_a_table_of_what_changes(run):
 
 def test_probabilities_are_computed_once(run, monkeypatch):
     probabilities(run)
-    monkeypatch.setattr("workbench.analysis.sensitivity.speech_probabilities", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr("workbench.analysis.detectors.speech_probabilities", lambda *_: pytest.fail("computed again"))
     assert len(probabilities(run)[0]) == 24
 
 

@@ -16,7 +16,7 @@ from workbench.app.store import Store
 from workbench.app.workspace import Workspace
 from workbench.contract import get
 from workbench.errors import InputError
-from workbench.judges.human import read_labels
+from workbench.judges.agreement import read_labels
 
 CASE = "R1_C2_i1_L1"
 KEY = ("prompt", CASE, "")

@@ -4,7 +4,7 @@ import pytest
 
 from workbench.construct.gates import Vocabulary, shared_ngrams, stated_rules
 from workbench.errors import InputError
-from workbench.shipped import data_path
+from workbench.files import data_path
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ import pytest
 
 from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError, ProblemsFound
-from workbench.judges.compare import agree, band, disagreements, pair_up
-from workbench.judges.human import agreement, pool, read_labels
+from workbench.judges.agreement import agree, agreement, band, disagreements, pair_up, pool, read_labels
 
 
 def frame(scores, labels):

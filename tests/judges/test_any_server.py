@@ -15,7 +15,7 @@ from workbench.chat.client import ChatSettings
 from workbench.errors import InputError
 from workbench.judges.ask import ModelJudge
 from workbench.judges.batch import judge_run
-from workbench.judges.store import load_latest, table
+from workbench.judges.records import load_latest, table
 from workbench.judges.summary import summarise
 
 JSON = st.recursive(

@@ -12,8 +12,7 @@ from judge_runs import make_case, make_run
 from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
-from workbench.judges.check import check_judge, opposes
-from workbench.judges.probes import attacks, fillers
+from workbench.judges.check import attacks, check_judge, fillers, opposes
 
 
 def quoted(body, number=-1):

@@ -16,7 +16,7 @@ from workbench.benchmarks.ifeval import BENCHMARK as IFEVAL
 from workbench.cli.judging import judge, judge_check
 from workbench.errors import InputError
 from workbench.judges.base import judge_of
-from workbench.judges.store import load_latest
+from workbench.judges.records import load_latest
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command("judge")(judge)

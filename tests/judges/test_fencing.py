@@ -10,11 +10,11 @@ from judge_runs import AGENT, SPOKEN, make_case, make_record, make_run
 from workbench.benchmarks.ifeval.judging import JUDGE, items
 from workbench.chat.messages import schema
 from workbench.errors import InputError
-from workbench.judges import prompts
+from workbench.judges import base
+from workbench.judges.base import messages
 from workbench.judges.batch import judge_run
-from workbench.judges.probes import attacks
-from workbench.judges.prompts import messages
-from workbench.judges.store import load_latest
+from workbench.judges.check import attacks
+from workbench.judges.records import load_latest
 
 
 def sent(case, text):
@@ -79,7 +79,7 @@ async def test_scores_do_not_move_with_the_red_team(tmp_path, server, model):
 
 
 async def test_without_the_fence_that_test_would_fail(tmp_path, server, model, monkeypatch):
-    monkeypatch.setattr(prompts, "fence", lambda text, boundary: f"[[QUOTE {boundary}]]\n{text}\n[[END {boundary}]]")
+    monkeypatch.setattr(base, "fence", lambda text, boundary: f"[[QUOTE {boundary}]]\n{text}\n[[END {boundary}]]")
     cases = [make_case("R1", "C1", number, "L4a") for number in range(len(attacks()) + 1)]
     texts = [SPOKEN["R1"]] + [f"{SPOKEN['R1']} {attack['text']}" for attack in attacks()]
     run = make_run(tmp_path / "red", cases, texts)

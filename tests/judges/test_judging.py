@@ -16,7 +16,7 @@ from workbench.episodes import Delivery, Piece
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import Tally, judge_run
-from workbench.judges.store import LINES, Log, load_latest, load_record, table
+from workbench.judges.records import LINES, Log, load_latest, load_record, table
 from workbench.judges.summary import summarise
 
 

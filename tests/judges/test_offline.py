@@ -6,7 +6,7 @@ from judge_runs import PERSONAS, SPOKEN, make_case, make_record
 
 from workbench.benchmarks.ifeval.judging import JUDGE, items
 from workbench.benchmarks.ifeval.lexical import demand, judge
-from workbench.shipped import data_path
+from workbench.files import data_path
 
 WANTED = {
     "never-interrupt": "quiet", "hold-back": "quiet", "no-acknowledgement": "quiet", "talk-through": "hold_floor",

@@ -8,8 +8,7 @@ from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.batch import describe_judge
-from workbench.judges.records import Judgement
-from workbench.judges.store import Log, export, table, write_record
+from workbench.judges.records import Judgement, Log, export, table, write_record
 from workbench.judges.summary import find_folder, summarise, write_tables
 
 CASES = [

@@ -200,8 +200,7 @@ def test_nothing_measured(runs, tmp_path):
 def test_a_judge_is_named_wherever_it_speaks(runs, tmp_path):
     import shutil
 
-    from workbench.judges.records import JudgeRecord
-    from workbench.judges.store import write_record
+    from workbench.judges.records import JudgeRecord, write_record
 
     judged = tmp_path / "judged"
     shutil.copytree(runs["mine"], judged)

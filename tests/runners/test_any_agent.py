@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as arrays
 from workbench.agents.base import AudioOut, Fault, Interrupted, Note, Text, Traits, TurnEnd
 from workbench.cases import AfterOnset, AfterTurn, AtTime, AtWord, AudioRef, Case, Cue, Ending
 from workbench.episodes import EpisodeRecord
-from workbench.runners.clocks import VirtualClock
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import VirtualClock
 from workbench.runners.recorder import replay
 
 CLIPS = {"first": np.full(2400, 900, np.int16), "second": np.full(2400, 901, np.int16)}

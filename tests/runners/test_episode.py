@@ -18,8 +18,8 @@ from workbench.cases import (
     Ending,
     Window,
 )
-from workbench.runners.clocks import VirtualClock, WallClock
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import VirtualClock, WallClock
 
 RATE = 24_000
 REF = {"path": "x.wav", "sha256": "0" * 64}

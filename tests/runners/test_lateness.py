@@ -13,8 +13,8 @@ from workbench.agents.registry import factory
 from workbench.cases import AtTime, AudioRef, Case, Cue, Ending
 from workbench.episodes import LATE_S, AgentInfo, EpisodeRecord, PlayedCue, Sends, Stall, unusable
 from workbench.runners import guard
-from workbench.runners.clocks import VirtualClock
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import VirtualClock
 
 CLIPS = {"turn": np.full(4800, 900, np.int16)}
 

@@ -17,7 +17,7 @@ from workbench.errors import InputError
 from workbench.files import sha256_of
 from workbench.runners import batch
 from workbench.runners import replay as importing
-from workbench.runners.matching import MATCH, places
+from workbench.runners.placing import MATCH, places
 from workbench.runners.recorder import replay
 from workbench.runners.replay import Source, import_recordings
 from workbench.runs import load_run

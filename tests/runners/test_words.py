@@ -7,8 +7,8 @@ import pytest
 
 from workbench.agents.base import AudioOut, Interrupted, Text, Traits, TurnEnd
 from workbench.cases import AtTime, AtWord, AudioRef, Case, Cue, Ending
-from workbench.runners.clocks import VirtualClock
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import VirtualClock
 
 RATE = 24_000
 CLIPS = {"first": np.full(2400, 900, np.int16), "second": np.full(2400, 901, np.int16)}

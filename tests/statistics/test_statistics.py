@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import itertools
 import math
 
@@ -12,15 +11,7 @@ import pytest
 from scipy import stats
 
 from workbench import statistics as st
-from workbench.analysis import detector_bias
 from workbench.errors import InputError
-from workbench.statistics import paired, rates, resampling
-
-
-@pytest.mark.parametrize("module", [rates, paired, resampling, detector_bias], ids=lambda module: module.__name__)
-def test_the_examples_in_the_documentation_run(module):
-    found = doctest.testmod(module)
-    assert found.attempted and not found.failed
 
 
 def expand(table) -> tuple[np.ndarray, np.ndarray]:
@@ -237,7 +228,7 @@ def test_mcnemar_p_adds_up_the_binomial_tail(b, c):
 
 def test_mcnemar_without_discordance():
     same = st.mcnemar_exact(0, 0)
-    assert same.p_value == 1.0 and same.odds_ratio.value is None
+    assert same.p_value == 1.0 and same.odds_ratio is None
 
 
 def test_paired_counts_leaves_out_incomplete_pairs():
@@ -257,67 +248,36 @@ def test_paired_counts_leaves_out_incomplete_pairs():
 # Effect sizes and corrections --------------------------------------------------------------------
 
 
-def test_cohens_h_from_the_arcsine_table():
-    """Cohen (1988), Table 6.2.2: phi(.60) = 1.772, phi(.40) = 1.369, phi(1) = 3.142."""
-    assert st.cohens_h(0.60, 0.40).value == pytest.approx(1.772 - 1.369, abs=1e-3)
-    assert st.cohens_h(1.0, 0.0).value == pytest.approx(math.pi)
-    assert st.cohens_h(0.3, 0.3).value == 0.0
-    assert st.cohens_h(None, 0.3).value is None and st.cohens_h(None, 0.3).reason
-    with pytest.raises(InputError, match="fractions"):
-        st.cohens_h(60, 40)
-
-
-def test_discordant_odds_ratio_of_a_matched_study():
+def test_the_odds_ratio_of_discordant_pairs():
     """Agresti (2002), section 10.2: diabetes and infarction, 37 against 16 discordant pairs, 2.3."""
-    effect = st.discordant_odds_ratio(37, 16)
-    assert effect.value == pytest.approx(2.3, abs=0.05)
-    # Clopper-Pearson by its definition: each end leaves a tail of 2.5 %.
-    low, high = (end / (1 + end) for end in effect.interval)
-    assert stats.binom.sf(36, 53, low) == pytest.approx(0.025)
-    assert stats.binom.cdf(37, 53, high) == pytest.approx(0.025)
-
-
-@pytest.mark.parametrize(("b", "c"), [*itertools.product(range(1, 14, 3), repeat=2)])
-def test_the_odds_ratio_interval_agrees_with_the_test(b, c):
-    low, high = st.discordant_odds_ratio(b, c).interval
-    assert (low <= 1 <= high) == (st.mcnemar_exact(b, c).p_value >= 0.05)
-
-
-def test_odds_ratio_edges():
-    assert st.discordant_odds_ratio(0, 0).reason == "There are no discordant pairs."
-    none_first = st.discordant_odds_ratio(0, 6)
-    assert none_first.value == 0.0 and none_first.interval[0] == 0.0
-    unbounded = st.discordant_odds_ratio(6, 0)
-    assert unbounded.value is None and unbounded.interval[1] is None and unbounded.reason
-    assert unbounded.interval[0] == pytest.approx(1 / none_first.interval[1])
+    assert st.mcnemar_exact(37, 16).odds_ratio == pytest.approx(2.3, abs=0.05)
+    assert st.mcnemar_exact(0, 6).odds_ratio == 0.0
+    assert st.mcnemar_exact(6, 0).odds_ratio is None
 
 
 BH_1995 = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
            0.5719, 0.6528, 0.7590, 1.0000]  # fmt: skip
 
 
-def test_corrections_on_the_infarction_study():
-    """Benjamini & Hochberg (1995), section 4: their procedure rejects four of 15, stepwise ones three."""
-    assert sum(st.benjamini_hochberg(BH_1995).rejected) == 4
+def test_the_correction_on_the_infarction_study():
+    """Benjamini & Hochberg (1995), section 4: stepwise procedures reject three of 15."""
     assert sum(st.holm(BH_1995).rejected) == 3
 
 
-def test_corrections_by_their_definition_in_any_order():
+def test_the_correction_by_its_definition_in_any_order():
     rng = np.random.default_rng(5)
     raw = rng.permutation(BH_1995)
     ranked, m = np.sort(raw), len(raw)
     step_down = np.minimum(np.maximum.accumulate(ranked * (m - np.arange(m))), 1)
-    step_up = np.minimum.accumulate((ranked * m / np.arange(1, m + 1))[::-1])[::-1]
     places = np.argsort(np.argsort(raw))
     assert st.holm(raw).p_values == pytest.approx(step_down[places])
-    assert st.benjamini_hochberg(raw).p_values == pytest.approx(step_up[places])
 
 
 def test_a_missing_p_value_is_not_part_of_the_family():
     corrected = st.holm([0.02, None, 0.01, float("nan")])
     assert corrected.p_values == (pytest.approx(0.02), None, pytest.approx(0.02), None)
     assert corrected.rejected == (True, None, True, None) and corrected.tests == 2
-    assert st.benjamini_hochberg([None]).p_values == (None,)
+    assert st.holm([None]).p_values == (None,)
     assert st.holm([]).p_values == ()
     with pytest.raises(InputError, match="between 0 and 1"):
         st.holm([1.2])
@@ -372,23 +332,6 @@ def test_too_few_pairs_detect_nothing(n):
     assert 0 <= st.mcnemar_power(n, 0.5, 0.5) < 0.05
 
 
-@pytest.mark.parametrize(("n", "h"), [(392, 0.20), (63, 0.50), (25, 0.80)])
-def test_independent_rates_of_the_power_primer(n, h):
-    """Cohen (1992), Psychological Bulletin 112:155, Table 2, test 5, alpha .05, power .80."""
-    found = st.minimum_detectable_difference_independent(n, n, 0.5)
-    assert found.cohens_h == pytest.approx(h, rel=0.01)
-    assert st.cohens_h(0.5 + found.rise.difference_pp / 100, 0.5).value == pytest.approx(found.cohens_h)
-    assert found.rise.difference_pp == pytest.approx(found.fall.difference_pp)
-
-
-def test_independent_rates_with_unequal_groups_and_no_room():
-    small = st.minimum_detectable_difference_independent(40, 400, 0.97)
-    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    assert small.cohens_h == pytest.approx(z * math.sqrt(1 / 40 + 1 / 400), rel=1e-3)
-    assert small.rise.difference_pp is None and "No rise" in small.rise.reason
-    assert small.fall.difference_pp > 0
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -397,8 +340,6 @@ def test_independent_rates_with_unequal_groups_and_no_room():
         lambda: st.minimum_detectable_difference(10, 0.2, power=1.0),
         lambda: st.minimum_detectable_difference(10, 0.2, power=0.04),
         lambda: st.minimum_detectable_difference(10, 0.2, design_effect=0.5),
-        lambda: st.minimum_detectable_difference_independent(0, 10, 0.5),
-        lambda: st.minimum_detectable_difference_independent(10, 10, 50),
     ],
 )
 def test_impossible_plans_are_refused(call):
@@ -485,48 +426,24 @@ def test_paired_difference_edges():
 
 # Rankings ----------------------------------------------------------------------------------------
 
-# Agresti (2002), Table 2.8: income and job satisfaction of black American men, 1996.
-JOB = [[1, 3, 10, 6], [2, 3, 10, 7], [1, 6, 14, 12], [0, 1, 9, 11]]
 # Hollander & Wolfe (1973), p. 187: Hunter L values and panel scores of nine lots of tuna.
 TUNA_X = [44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1]
 TUNA_Y = [2.6, 3.1, 2.5, 5.0, 3.6, 4.0, 5.2, 2.8, 3.8]
 
 
-def test_kendall_counts_the_pairs_of_the_job_satisfaction_table():
-    """Agresti (2002), section 2.4.3: 1,331 concordant and 849 discordant pairs, gamma 0.221."""
-    tau = st.kendall_tau_b(*expand(JOB))
-    assert (tau.concordant, tau.discordant) == (1331, 849)
-    assert (tau.concordant - tau.discordant) / (tau.concordant + tau.discordant) == pytest.approx(0.221, abs=5e-4)
-    assert tau.value == pytest.approx(0.1524, abs=5e-5)
-    assert tau.n == 96
-
-
 def test_kendall_and_spearman_on_the_tuna_data():
-    """Hollander & Wolfe (1973), as in R's cor.test: tau 0.4444, p 0.1194; rho 0.6, p 0.0968."""
-    tau, rho = st.kendall_tau_b(TUNA_X, TUNA_Y), st.rank_correlation(TUNA_X, TUNA_Y)
-    assert (tau.value, tau.p_value) == pytest.approx((0.4444, 0.1194), abs=5e-5)
-    assert (tau.concordant, tau.discordant, tau.tied_x + tau.tied_y + tau.tied_both) == (26, 10, 0)
+    """Hollander & Wolfe (1973), as in R's cor.test: tau 0.4444; rho 0.6, p 0.0968."""
+    tau, rho = st.tau_b(np.array([TUNA_X]), np.array(TUNA_Y)), st.rank_correlation(TUNA_X, TUNA_Y)
+    assert tau == pytest.approx([0.4444], abs=5e-5)
     assert (rho.value, rho.p_value) == pytest.approx((0.6, 0.0968), abs=5e-5)
     assert rho.exact
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_kendall_against_all_pairs(seed):
+def test_kendall_against_scipy_with_ties(seed):
     rng = np.random.default_rng(seed)
-    x, y = rng.integers(4, size=(2, 6 + 5 * seed))
-    tau = st.kendall_tau_b(x, y)
-    counts = dict.fromkeys(["concordant", "discordant", "tied_x", "tied_y", "tied_both"], 0)
-    for i, j in itertools.combinations(range(len(x)), 2):
-        dx, dy = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
-        if dx == 0 or dy == 0:
-            counts["tied_both" if dx == dy else "tied_x" if dx == 0 else "tied_y"] += 1
-        else:
-            counts["concordant" if dx == dy else "discordant"] += 1
-    assert {name: getattr(tau, name) for name in counts} == counts
-    surplus = counts["concordant"] - counts["discordant"]
-    strict = counts["concordant"] + counts["discordant"]
-    below = math.sqrt((strict + counts["tied_y"]) * (strict + counts["tied_x"]))
-    assert tau.value == pytest.approx(surplus / below)
+    x, y = rng.integers(4, size=(2, 6 + 5 * seed)).astype(float)
+    assert st.tau_b(x[None], y) == pytest.approx([stats.kendalltau(x, y).statistic])
 
 
 def test_rank_correlation_is_pearson_on_ranks_and_enumerates_orders():
@@ -541,8 +458,8 @@ def test_rank_correlation_is_pearson_on_ranks_and_enumerates_orders():
     assert not st.rank_correlation(*rng.random((2, 10))).exact
 
 
-@pytest.mark.parametrize("function", [st.kendall_tau_b, st.rank_correlation])
-def test_ranking_edges(function):
+def test_ranking_edges():
+    function = st.rank_correlation
     assert function([1, 2, 3], [4, 5, 6]).value == pytest.approx(1.0)
     assert function([1, 2, 3], [6, 5, 4]).value == pytest.approx(-1.0)
     tied = function([1, 1, 1], [1, 2, 3])
@@ -554,11 +471,6 @@ def test_ranking_edges(function):
         function([1], [1, 2])
     # Six systems in the same order are 1 of 720 orders, whichever way: p = 2 / 720.
     assert function(range(6), range(6)).p_value == pytest.approx(2 / 720)
-
-
-def test_all_ties_are_stated():
-    tau = st.kendall_tau_b([1, 1, 1, 1], [2, 2, 3, 3])
-    assert (tau.tied_x, tau.tied_y, tau.tied_both, tau.concordant) == (4, 0, 2, 0)
 
 
 # Raters ------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Comparison:
                         "high_pp": None if high is None else 100 * high,
                         "p_sign_flip": found.p_value,
                         "p_mcnemar": test.p_value if pairs.pairs else None,
-                        "odds_ratio": test.odds_ratio.value,
+                        "odds_ratio": test.odds_ratio,
                         "conversations": found.clusters,
                         "note": found.note,
                     }

@@ -15,7 +15,7 @@ from workbench.contract import Benchmark
 from workbench.errors import InputError
 from workbench.files import write_text
 from workbench.judges.base import Judge
-from workbench.judges.store import judge_folders, load_latest, write_csv
+from workbench.judges.records import judge_folders, load_latest, write_csv
 from workbench.pictures.texts import plain
 
 COLUMNS = (

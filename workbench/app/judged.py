@@ -10,8 +10,7 @@ import pandas as pd
 from workbench.contract import Benchmark
 from workbench.errors import InputError
 from workbench.judges.base import Judge
-from workbench.judges.records import Judgement, JudgeRecord
-from workbench.judges.store import judge_folders, load_latest, load_record
+from workbench.judges.records import Judgement, JudgeRecord, judge_folders, load_latest, load_record
 
 COLUMNS = ("case", "event", "judge_score", "judge_label", "rationale")
 

@@ -13,7 +13,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -102,28 +102,17 @@ def digest(sent: list[dict[str, Any]]) -> str:
     return hashlib.sha256(repr(sent).encode("utf-8", "backslashreplace")).hexdigest()[:24]
 
 
-class Kept(Protocol):
-    """A line of a file of answers: `key` is the content of what was asked, `status` 'ok' where it was answered."""
-
-    key: str
-    status: str
-
-    def model_dump_json(self) -> str: ...
-
-
-Line = TypeVar("Line", bound=Kept)
-
-
-class Cache(Generic[Line]):
+class Cache:
     """Answers found by the content of what was asked, so that nothing is asked twice.
 
-    An index over files of lines; errors are left out, since they are to be asked again. `own` is the file that
+    An index over files of lines, pydantic models with a `key` (the content of what was asked) and a `status` that
+    is 'ok' where it was answered; errors are left out, since they are to be asked again. `own` is the file that
     the caller writes, `shared` one that this class adds to (it can serve many runs), `others` are more to read.
     """
 
     def __init__(
         self,
-        lines_of: Callable[[Path], Iterable[Line]],
+        lines_of: Callable[[Path], Iterable[Any]],
         own: Path,
         shared: Path | None = None,
         *,
@@ -131,17 +120,17 @@ class Cache(Generic[Line]):
         keep_errors: bool = False,
     ):
         self._shared = shared
-        self._found: dict[str, Line] = {}
+        self._found: dict[str, Any] = {}
         for path in (shared, *others, own):
             if path is not None:
                 for line in lines_of(path):
                     if line.status == "ok" or (keep_errors and path == own):
                         self._found[line.key] = line
 
-    def get(self, key: str) -> Line | None:
+    def get(self, key: str) -> Any | None:
         return self._found.get(key)
 
-    def add(self, line: Line) -> None:
+    def add(self, line: Any) -> None:
         """Remember a good answer, and write it to the shared file when there is one."""
         if line.status != "ok":
             return

@@ -35,7 +35,7 @@ def build(
     Interrupted, the same command goes on; unchanged, it does nothing.
     """
     from workbench import contract
-    from workbench.locks import writing
+    from workbench.files import writing
 
     options = contract.BuildOptions(out, not no_audio, limit, voices, scripts, workers, dask)
     chosen = contract.get(benchmark)

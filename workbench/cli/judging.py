@@ -17,18 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench.chat.client import ChatSettings
-from workbench.cli.shared import err
 from workbench.errors import InputError
-from workbench.judges.ask import OFFLINE, Backend, ModelJudge, OfflineJudge
+from workbench.judges.agreement import agree, agreement, disagreements, pair_up, read_labels
+from workbench.judges.ask import OFFLINE, Backend, FarBackend, ModelJudge, OfflineJudge
 from workbench.judges.base import Judge, judge_of
 from workbench.judges.batch import Tally, describe_judge, judge_run
 from workbench.judges.check import check_judge
-from workbench.judges.compare import agree, disagreements, pair_up
-from workbench.judges.far import FarBackend
-from workbench.judges.human import agreement, read_labels
-from workbench.judges.progress import progress, spent
-from workbench.judges.store import write_csv
+from workbench.judges.records import write_csv
 from workbench.judges.summary import Summary, case_rows, find_folder, short, summarise, write_tables
+from workbench.progress import Meter, meter
 from workbench.runs import Run, load_run
 from workbench.scoring import add_judgements
 
@@ -116,15 +113,22 @@ def judge(
     which = judge_of(opened.benchmark, judge_name)
     if dask:
         backend = FarBackend(backend, dask)
-    with progress(err) as show:
+    with meter("judging") as progress:
         work = judge_run(
-            opened, which, backend, limit=limit, shared=cache, keep_errors=keep_errors, tally=tally, on_progress=show
+            opened,
+            which,
+            backend,
+            limit=limit,
+            shared=cache,
+            keep_errors=keep_errors,
+            tally=tally,
+            on_progress=_showing(progress),
         )
         result = _run(work, tally)
     summary = summarise(opened, result.folder)
     write_tables(result.folder, summary)
     add_judgements(opened, {which.name: summary.rows})
-    typer.echo(f"{result.requests} requests, {tally.judged} judged, {tally.cached} known already; {spent(tally)}")
+    typer.echo(f"{result.requests} requests, {tally.judged} judged, {tally.cached} known already; {tally.spent()}")
     print_summary(summary)
     typer.echo(f"Judgements: {result.folder}")
     if not summary.valid:
@@ -154,14 +158,14 @@ def judge_check(
     if other is not None and other.name == key:
         raise InputError(f"--against {against} is the judge that is checked; name another one of the run.")
     if cases:
-        with progress(err) as show:
+        with meter("judging") as progress:
             work = check_judge(
                 opened, which, backend, cases=cases, repeats=repeats, injections=injections, seed=sample_seed,
-                tally=tally, on_progress=show,
+                tally=tally, on_progress=_showing(progress),
             )  # fmt: skip
             check = _run(work, tally)
         print_table("Probes", check.findings)
-        typer.echo(f"{tally.judged} asked, {tally.cached} known already; {spent(tally)}")
+        typer.echo(f"{tally.judged} asked, {tally.cached} known already; {tally.spent()}")
         typer.echo(f"Every probe: {check.folder / 'probes.csv'}")
     if other is not None or people is not None:
         own = judged_rows(opened, find_folder(opened, key), which)
@@ -231,6 +235,10 @@ def _extra(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"--extra is not a JSON object; {_EXTRA_HINT}")
     return value
+
+
+def _showing(progress: Meter) -> Callable[[Tally], None]:
+    return lambda tally: progress.at(tally.done, tally.total, tally.spent())
 
 
 def _run(work: Coroutine[Any, Any, Any], tally: Tally) -> Any:

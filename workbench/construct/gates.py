@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.errors import InputError
-from workbench.shipped import read_yaml
+from workbench.files import read_yaml
 
 
 def _concept(groups: list[list[str]], within: int) -> re.Pattern[str]:

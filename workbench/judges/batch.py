@@ -10,12 +10,21 @@ from pathlib import Path
 from workbench.chat.client import ServerFault
 from workbench.chat.messages import Cache
 from workbench.errors import InputError
-from workbench.files import content_key
-from workbench.judges.ask import Backend, now
+from workbench.files import content_key, timestamp
+from workbench.judges.ask import Backend
 from workbench.judges.base import Item, Judge, NotJudgeable
-from workbench.judges.records import Judgement, JudgeRecord, Session, item_key, judge_key
-from workbench.judges.spoken import heard
-from workbench.judges.store import LINES, Log, export, read_lines, write_record
+from workbench.judges.records import (
+    LINES,
+    Judgement,
+    JudgeRecord,
+    Log,
+    Session,
+    export,
+    item_key,
+    judge_key,
+    read_lines,
+    write_record,
+)
 from workbench.runs import Run
 from workbench.version import VERSION
 
@@ -52,6 +61,19 @@ class Tally:
         if self.price_in is None or self.price_out is None or self.without_usage:
             return None
         return (self.prompt_tokens * self.price_in + self.completion_tokens * self.price_out) / 1e6
+
+    def spent(self) -> str:
+        """Errors, tokens and money in a few words."""
+        words = []
+        if self.errors:
+            words.append(f"{self.errors} error{'s' if self.errors > 1 else ''}")
+        if self.prompt_tokens or self.completion_tokens:
+            words.append(f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens")
+        if self.without_usage:
+            words.append(f"{self.without_usage} without token counts")
+        if self.money is not None:
+            words.append(f"cost {self.money:.4f}")
+        return ", ".join(words)
 
     def add(self, line: Judgement) -> None:
         self.judged += 1
@@ -122,7 +144,7 @@ async def judge_run(
     key, record = describe_judge(judge, backend)
     folder = run.judgements / key
     tally = tally if tally is not None else Tally()
-    started, complete = now(), False
+    started, complete = timestamp(), False
     with Log(folder) as log:
         write_record(folder, record)
         cache = Cache(read_lines, folder / LINES, shared / f"{key}.jsonl" if shared else None, keep_errors=keep_errors)
@@ -134,7 +156,7 @@ async def judge_run(
             complete = True
         finally:
             session = Session(
-                started=started, finished=now(), workbench=VERSION, complete=complete, requests=backend.requests,
+                started=started, finished=timestamp(), workbench=VERSION, complete=complete, requests=backend.requests,
                 **{name: getattr(tally, name) for name in _COUNTS},
                 **{name: tuple(sorted(getattr(tally, name))) for name in ("modes", "models", "fingerprints")},
             )  # fmt: skip
@@ -211,7 +233,7 @@ def _items(run: Run, judge: Judge, log: Log, tally: Tally, limit: int | None) ->
     items: list[Item] = []
     for case_id in run.recorded()[:limit]:
         try:
-            items += judge.items(run.cases[case_id], heard(run, case_id))
+            items += judge.items(run.cases[case_id], run.heard(case_id))
             continue
         except NotJudgeable as why:
             reason, message = why.reason, str(why)
@@ -221,5 +243,5 @@ def _items(run: Run, judge: Judge, log: Log, tally: Tally, limit: int | None) ->
         held = log.latest.get((case_id, ""))
         if held is None or (held.status, held.reason) != ("not_judgeable", reason):
             told = {"status": "not_judgeable", "reason": reason, "message": message}
-            log.append(Judgement(case=case_id, key=reason, date=now(), **told))
+            log.append(Judgement(case=case_id, key=reason, date=timestamp(), **told))
     return items

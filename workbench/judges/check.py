@@ -7,7 +7,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,13 +15,11 @@ import pandas as pd
 from workbench.cases import Case
 from workbench.chat.messages import Cache
 from workbench.errors import InputError
-from workbench.judges.ask import Backend, now
+from workbench.files import data_path, read_yaml, timestamp
+from workbench.judges.ask import Backend
 from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.batch import Tally, ask_all, describe_judge
-from workbench.judges.probes import BASE, Probe, probes_of
-from workbench.judges.records import Judgement
-from workbench.judges.spoken import heard
-from workbench.judges.store import LINES, Log, export, load_latest, read_lines, write_csv, write_record
+from workbench.judges.records import LINES, Judgement, Log, export, load_latest, read_lines, write_csv, write_record
 from workbench.runs import Run
 from workbench.statistics import cluster_mean, rate
 
@@ -90,7 +88,7 @@ async def check_judge(
         findings = pd.concat([findings, reasons], ignore_index=True)
         write_csv(main / FOLDER / "opposed.csv", opposed)
     write_csv(main / FOLDER / "probes.csv", rows)
-    write_csv(main / FOLDER / "findings.csv", findings.assign(judge=record.spoke, date=now()))
+    write_csv(main / FOLDER / "findings.csv", findings.assign(judge=record.spoke, date=timestamp()))
     return Check(main / FOLDER, rows, findings, tally)
 
 
@@ -100,7 +98,7 @@ def sample(run: Run, judge: Judge, count: int, seed: int) -> list[tuple[Case, It
     spoken: list[tuple[Case, Item]] = []
     for case_id in run.recorded():
         try:
-            items = judge.items(run.cases[case_id], heard(run, case_id))
+            items = judge.items(run.cases[case_id], run.heard(case_id))
         except NotJudgeable:
             continue
         spoken += [(run.cases[case_id], item) for item in items if item.text(judge.judged) != judge.silence]
@@ -255,3 +253,65 @@ def _share(title: str, metric: str, part: pd.DataFrame, true: pd.Series, expecte
     words = "at least 0.9" if expected == "most" else "at most 0.1"
     row = {"probe": title, "metric": metric, "n": found.denominator, "value": value, "low": found.low}
     return row | {"high": found.high, "expected": words, "holds": holds}
+
+
+BASE = "base"
+"""The unchanged item: what every variation is compared with."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One variation. `expect` is what a sound judge does to the score: same | not_higher | not_lower | lower.
+
+    of : the name of the item that is varied ('' where a case has one); the variation's own is `item.item`.
+    """
+
+    kind: str
+    variant: str
+    item: Item
+    expect: str
+    repeat: int = 0
+    of: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}:{self.variant}" if self.variant else self.kind
+
+
+def attacks() -> list[dict[str, str]]:
+    """The red-team set: {id, aim, text}."""
+    return read_yaml(data_path("judges", "red_team.yaml"))["attacks"]
+
+
+def fillers() -> list[str]:
+    return read_yaml(data_path("judges", "fillers.yaml"))["fillers"]
+
+
+def probes_of(
+    judge: Judge, case: Case, item: Item, other: Item | None, *, repeats: int, injections: int, seed: int
+) -> list[Probe]:
+    """Every variation of one item.
+
+    other : an item of another stratum, whose words are borrowed; None leaves that control out.
+    repeats : times the item is asked unchanged (the first counts as the base). injections : attacks
+    tried on this item, drawn by case so that the whole set is used over many cases.
+    """
+    said = item.text(judge.judged) or ""
+    out = [Probe(BASE, "", item, "same")]
+    out += [Probe("repeat", str(number), item, "same", number) for number in range(1, repeats)]
+    out.append(Probe("position", "", item.reordered(), "same"))
+    padded = " ".join([*fillers()[:2], said, *fillers()[2:]])
+    out.append(Probe("verbosity", "", item.with_text(judge.judged, padded), "not_higher"))
+    out.append(Probe("control", "empty", item.with_text(judge.judged, judge.silence), "lower"))
+    if other is not None:
+        borrowed = item.with_text(judge.judged, other.text(judge.judged) or judge.silence)
+        out.append(Probe("control", "other-case", borrowed, "lower"))
+    for name, text in judge.controls(case).items():
+        expect = "not_lower" if name == "reference" else "lower"
+        out.append(Probe("control", name, item.with_text(judge.judged, text), expect))
+    chosen = random.Random(f"{seed} {case.id} {item.item}".strip()).sample(attacks(), min(injections, len(attacks())))
+    for attack in chosen:
+        expect = {"up": "not_higher", "down": "not_lower"}.get(attack["aim"], "same")
+        out.append(Probe("injection", attack["id"], item.with_text(judge.judged, f"{said} {attack['text']}"), expect))
+    named = f"{item.item}/" if item.item else ""
+    return [replace(probe, item=replace(probe.item, item=f"{named}{probe.name}"), of=item.item) for probe in out]

@@ -16,8 +16,7 @@ import pandas as pd
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_json
 from workbench.judges.base import Judge, judge_of
-from workbench.judges.records import JudgeRecord
-from workbench.judges.store import judge_folders, load_latest, load_record, write_csv
+from workbench.judges.records import JudgeRecord, judge_folders, load_latest, load_record, write_csv
 from workbench.runs import Run
 from workbench.statistics import cluster_mean, rate
 

@@ -8,9 +8,7 @@ user's own code in a process a session, where it can hold up or end nobody but i
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import gc
-import platform
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterator
@@ -29,19 +27,20 @@ from workbench.cases import Case
 from workbench.datasets import Dataset
 from workbench.episodes import EpisodeRecord, Failure, Policy
 from workbench.errors import InputError
-from workbench.locks import writing
+from workbench.files import writing
 from workbench.parallel import NotPortable, WorkerDied, cores, pmap
 from workbench.progress import Meter, meter
-from workbench.runners.clocks import CLOCKS
 from workbench.runners.episode import Result, run_episode, without_recording
-from workbench.runs import Run, RunMeta, begin
-from workbench.version import VERSION
+from workbench.runners.guard import CLOCKS
+from workbench.runs import Run, begin
 
 WALL_CONCURRENCY = 4
 ATTEMPTS = 3
 KILLED = "killed"
 KILLS_MAX = 2
 """A case that ended the process running it so often is left alone."""
+_KEPT = ("name", "version", "pacing", "turns", "placement", "privileged", "settings")
+"""Of an agent's traits, what a run keeps."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,8 @@ def run(plan: Plan) -> Outcome:
     if plan.dask and clock == "wall":
         raise InputError("Real time cannot be run on Dask; leave --dask out, or use an agent paced by its input.")
     with writing(plan.out):
-        made, outcome = prepare(plan, traits, clock), Outcome()
+        about = {name: getattr(traits, name) for name in _KEPT}
+        made, outcome = begin(plan.out, plan.dataset, about, clock, plan.policy), Outcome()
         jobs = [
             _Job(case, plan.dataset, plan.factory, plan.out / "episodes", plan.policy, clock, traits, kills)
             for case, kills in _remaining(plan, made, outcome)
@@ -144,30 +144,6 @@ def _await(work: Coroutine[Any, Any, Result | None]) -> Result | None:
         return asyncio.run(work)
     with ThreadPoolExecutor(max_workers=1) as apart:
         return apart.submit(asyncio.run, work).result()
-
-
-def prepare(plan: Plan, traits: Traits, clock: str) -> Run:
-    """Create the run folder, or check that the one there is this very run, to be resumed."""
-    header = plan.dataset.header
-    meta = RunMeta(
-        benchmark=header.benchmark,
-        dataset=header.brief(),
-        agent={
-            "name": traits.name,
-            "version": traits.version,
-            "pacing": traits.pacing,
-            "turns": traits.turns,
-            "placement": traits.placement,
-            "privileged": traits.privileged,
-            "settings": traits.settings,
-        },
-        clock=clock,
-        policy=plan.policy,
-        workbench=VERSION,
-        platform={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()},
-        started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-    )
-    return begin(plan.out, meta, plan.dataset)
 
 
 def _remaining(plan: Plan, run: Run, outcome: Outcome) -> Iterator[tuple[Case, int]]:

@@ -10,29 +10,19 @@ An agent is foreign code: its faults, of whatever kind and wherever they arise, 
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from workbench.agents import door
 from workbench.agents.base import FRAME_S, FRAME_SAMPLES, Agent, AgentError, Session, Traits
-from workbench.cases import (
-    RATE_HZ,
-    AfterGap,
-    AfterOnset,
-    AfterTurn,
-    AtTime,
-    AtWord,
-    Case,
-    Cue,
-)
-from workbench.episodes import LATE_S, AgentInfo, EpisodeRecord, Failure, PlayedCue, Policy, Sends, Stall
-from workbench.runners.clocks import Clock
-from workbench.runners.guard import Guard, Stuck
+from workbench.cases import RATE_HZ, AfterGap, AfterOnset, AfterTurn, AtTime, AtWord, Case, Cue
+from workbench.episodes import LATE_S, AgentInfo, EpisodeRecord, Failure, PlayedCue, Policy, Sends, Stall, record_of
+from workbench.files import timestamp
+from workbench.runners.guard import Clock, Guard, Stuck
 from workbench.runners.recorder import Recorder
-from workbench.version import VERSION
 
 _SILENCE = np.zeros(FRAME_SAMPLES, np.int16)
 _SLACK_S = 1e-9
@@ -267,14 +257,9 @@ class _Episode:
         return finished_s + (ending.batch_s if turns == "batch" else ending.flush_s)
 
 
-def place_windows(case: Case, played: dict[str, PlayedCue]) -> dict[str, tuple[float, float] | None]:
-    """The case's windows on the clock: (start, end) in seconds, None where their cue has no time."""
-    placed = {}
-    for name, window in case.windows.items():
-        cue = played.get(window.cue)
-        known = cue is not None and cue.start_s is not None and window.start_s is not None
-        placed[name] = (round(cue.start_s + window.start_s, 3), round(cue.start_s + window.end_s, 3)) if known else None
-    return placed
+def _info(traits: Traits, **reported: Any) -> AgentInfo:
+    own = {name: getattr(traits, name) for name in ("name", "version", "settings", "privileged")}
+    return AgentInfo(**own, **reported)
 
 
 def without_recording(
@@ -282,24 +267,17 @@ def without_recording(
 ) -> EpisodeRecord:
     """The record of a case that failed before, or without, anything that could be kept."""
     traits = traits or Traits("unknown", "", "input")
-    return EpisodeRecord(
-        case=case.id,
-        benchmark=case.benchmark,
+    return record_of(
+        case,
+        {},
         status="error",
         error=failure,
-        agent=AgentInfo(
-            name=traits.name, version=traits.version, settings=traits.settings, privileged=traits.privileged
-        ),
+        agent=_info(traits),
         clock=clock,
         policy=policy,
         placement=traits.placement,
-        system_prompt=case.system_prompt,
         duration_s=0.0,
-        cues=tuple(PlayedCue(id=cue.id, reason="episode_ended") for cue in case.cues),
-        windows=place_windows(case, {}),
         sends=Sends(frame_samples=FRAME_SAMPLES, frames=0),
-        workbench=VERSION,
-        started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     )
 
 
@@ -315,7 +293,7 @@ async def run_episode(
     clips : cue id -> int16 (samples,) at 24 kHz. A fault of the agent gives a record with status
     'error' and whatever was recorded by then; it never raises for one.
     """
-    started = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    started = timestamp()
     clock = make_clock()
     try:
         agent = make_agent()
@@ -328,27 +306,16 @@ async def run_episode(
     failure, retry = await _perform(episode)
     traits, recorder = episode.traits, episode.recorder
     stereo, delivered, cut = recorder.finish()
-    for cue in case.cues:
-        episode.played.setdefault(cue.id, PlayedCue(id=cue.id, reason="episode_ended"))
-    record = EpisodeRecord(
-        case=case.id,
-        benchmark=case.benchmark,
+    record = record_of(
+        case,
+        episode.played,
         status="error" if failure else "complete",
         error=failure,
-        agent=AgentInfo(
-            name=traits.name,
-            version=traits.version,
-            settings=traits.settings,
-            reported=recorder.reported,
-            privileged=traits.privileged,
-        ),
+        agent=_info(traits, reported=recorder.reported),
         clock=clock.kind,
         policy=policy,
         placement=traits.placement,
-        system_prompt=case.system_prompt,
         duration_s=round(stereo.shape[0] / RATE_HZ, 6),
-        cues=tuple(episode.played[cue.id] for cue in case.cues),
-        windows=place_windows(case, episode.played),
         onset_s=None if episode.onset_s is None else round(episode.onset_s, 3),
         transcript=tuple(recorder.pieces) if traits.text else None,
         sends=Sends(
@@ -361,7 +328,6 @@ async def run_episode(
         cut_samples=cut,
         delivered_audio=f"{case.id}.delivered.flac" if cut else None,
         events=tuple(recorder.events),
-        workbench=VERSION,
         started=started,
     )
     return Result(record, stereo if stereo.size else None, delivered if cut else None, retry)

@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Coroutine
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 from workbench.agents.base import AgentError
 from workbench.agents.door import words
@@ -48,8 +48,6 @@ class Guard:
         self._suspected: list[asyncio.Task] = []
         self._tasks: weakref.WeakSet[asyncio.Task] = weakref.WeakSet()
 
-    # One call ------------------------------------------------------------------------------------
-
     def __enter__(self) -> None:
         self._since_s = time.monotonic()
         expect_within(self.limit_s + 10 * _CHECK_S)
@@ -58,8 +56,6 @@ class Guard:
         since_s, self._since_s = self._since_s, None
         if since_s is not None and time.monotonic() - since_s > _HELD_S:
             self._calls.append((since_s, time.monotonic()))
-
-    # The whole of it -----------------------------------------------------------------------------
 
     async def run(self, work: Coroutine[Any, Any, Any], limit_s: float) -> Any:
         """`work` to its end; no call inside may take longer than `limit_s`.
@@ -114,8 +110,6 @@ class Guard:
     def adopt(self, task: asyncio.Task) -> None:
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._failed.append(done) if _is_unseen(done) else None)
-
-    # Whose fault it was --------------------------------------------------------------------------
 
     def held(self, began_s: float, ended_s: float) -> None:
         if ended_s - began_s > _HELD_S:
@@ -184,3 +178,47 @@ def _stepped(work: Coroutine, guard: Guard) -> Any:
             yield waits_for
         except BaseException as raised:
             fault = raised
+
+
+class WallClock:
+    """Real time: seconds since the episode's first sample. Deadlines are absolute, so a late tick delays no other."""
+
+    kind: Literal["wall", "virtual"] = "wall"
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        self._zero_s = time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() - self._zero_s
+
+    async def sleep_until(self, time_s: float) -> float:
+        """Wait; returns how late it woke, in seconds."""
+        # sleep(0) when late: other sessions in this process must get their turn as well.
+        await asyncio.sleep(max(0.0, time_s - self.now()))
+        return max(0.0, self.now() - time_s)
+
+
+class VirtualClock(WallClock):
+    """Time that advances only when the stream does, for agents paced by their input.
+
+    The same episode code runs as fast as the CPU allows and gives the same recording each time.
+    """
+
+    kind = "virtual"
+
+    def start(self) -> None:
+        self._now_s = 0.0
+
+    def now(self) -> float:
+        return self._now_s
+
+    async def sleep_until(self, time_s: float) -> float:
+        self._now_s = time_s
+        return 0.0
+
+
+Clock = WallClock | VirtualClock
+CLOCKS = {"wall": WallClock, "virtual": VirtualClock}

@@ -23,7 +23,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from workbench.agents.base import FRAME_SAMPLES, AudioOut, Event, Fault, Interru
 from workbench.audio import LOOK_AHEAD_S, StreamResampler, from_pcm16, to_pcm16
 from workbench.cases import RATE_HZ
 from workbench.episodes import Delivery, LogEvent, Piece, Policy
-from workbench.runners.heard import Heard, duration_s
+from workbench.text import LETTERS_PER_S, duration_s, tokens, weight
 
 ONSET_DBFS = -45.0
 ONSET_S = 0.060
@@ -42,6 +42,81 @@ _JOIN = int(0.030 * RATE_HZ)
 _HELD = math.ceil(LOOK_AHEAD_S * RATE_HZ) + 1
 MAX_BACKLOG_S = 600.0
 """Audio delivered further ahead of its playing than this is a fault: no answer lasts that long."""
+
+
+@dataclass
+class _Utterance:
+    """The text of one utterance, and the points at which it is tied to audio: (letters, samples)."""
+
+    item: str
+    text: str = ""
+    points: list[tuple[float, int]] = field(default_factory=list)
+
+
+class Heard:
+    """Where words of the transcript stand in its audio, for cues that wait for a word; `Recorder` feeds it.
+
+    Text comes before, with or after the audio that says it. Each piece of text is tied to the audio that had
+    been delivered of its utterance when it came, the first to its beginning; of several pieces that came at
+    the same point the first one stands there and the rest follow. Between two such points text is spread
+    evenly; after the last one at the pace of ordinary speech, until the utterance is complete and its true
+    pace is known.
+    """
+
+    def __init__(self) -> None:
+        self._utterances: list[_Utterance] = []
+        self._found: dict[str, list[tuple[str, int, int, int]]] = {}
+
+    def add(self, text: str, item: str, delivered: int) -> None:
+        """A piece of text that came when `delivered` samples of its utterance had come."""
+        self._found.clear()
+        if not self._utterances or self._utterances[-1].item != item:
+            self._utterances.append(_Utterance(item))
+        last = self._utterances[-1]
+        if not last.points:
+            # The first words of an utterance are its beginning, however late their text comes.
+            last.points.append((0.0, 0 if item else delivered))
+        elif delivered > last.points[-1][1]:
+            last.points.append((weight(last.text), delivered))
+        last.text += text
+
+    def places(self, word: str) -> list[tuple[str, int, int, int]]:
+        """Where `word` (one or several words) stands: (item, index of the utterance, begin, end), in order."""
+        if word not in self._found:
+            wanted = [token for token, _, _ in tokens(word)]
+            self._found[word] = [
+                (utterance.item, index, there[at][1], there[at + len(wanted) - 1][2])
+                for index, utterance in enumerate(self._utterances)
+                for there in [tokens(utterance.text)]
+                for at in range(len(there) - len(wanted) + 1)
+                if wanted and [token for token, _, _ in there[at : at + len(wanted)]] == wanted
+            ]
+        return self._found[word]
+
+    def sample(self, index: int, at: int, delivered: int, complete: bool) -> float:
+        """The place of character `at` of an utterance in its audio, in samples.
+
+        delivered : samples of it by now. complete : whether all of its audio is there.
+        """
+        utterance = self._utterances[index]
+        letters = weight(utterance.text[:at])
+        points = utterance.points
+        last = max(k for k, (begin, _) in enumerate(points) if begin <= letters)
+        begin, sample = points[last]
+        paced = sample + (letters - begin) / LETTERS_PER_S * RATE_HZ
+        if last + 1 < len(points):
+            end, until = points[last + 1]
+        elif complete and delivered > sample:
+            end, until = weight(utterance.text), delivered
+        else:
+            return paced
+        spread = sample + (letters - begin) / (end - begin) * (until - sample)
+        # Without a name there are no utterances: silence between two pieces is not part of either.
+        return spread if utterance.item else min(spread, paced)
+
+    def is_open(self, index: int, end: int) -> bool:
+        """Whether more text may still lengthen the word that ends at character `end`."""
+        return index == len(self._utterances) - 1 and end == len(self._utterances[index].text)
 
 
 @dataclass

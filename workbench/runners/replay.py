@@ -14,8 +14,6 @@ verdict on it until somebody says that it is meant.
 
 from __future__ import annotations
 
-import datetime as dt
-import platform
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,21 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from workbench import audio, episodes, mp3
+from workbench import audio, episodes
 from workbench.agents.base import FRAME_SAMPLES, AudioOut
 from workbench.cases import RATE_HZ, AfterOnset, Case
 from workbench.datasets import Dataset
-from workbench.episodes import AgentInfo, EpisodeRecord, PlayedCue, Policy, Sends
+from workbench.episodes import AgentInfo, PlayedCue, Policy, Sends, record_of
 from workbench.errors import DISK, InputError
-from workbench.files import sha256_of
-from workbench.locks import writing
+from workbench.files import sha256_of, writing
 from workbench.parallel import pmap
-from workbench.runners import matching, sidecar
-from workbench.runners.episode import place_windows
+from workbench.runners import placing
+from workbench.runners.placing import Known
 from workbench.runners.recorder import Recorder
-from workbench.runners.sidecar import Known
-from workbench.runs import Run, RunMeta, begin
-from workbench.version import VERSION
+from workbench.runs import Run, begin
 
 FORMATS = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".w64")
 DOUBTS = ("same_channels", "user_bleed")
@@ -139,7 +134,10 @@ def _import(source: Source, out: Path, workers: int | None) -> Imported:
             f"{source.folder} holds no recording of any case; name them {first}.wav, or {first}.user.wav and "
             f"{first}.agent.wav."
         )
-    run = _prepare(source, out)
+    settings = {"user_channel": source.user, "agent_channel": source.agent}
+    agent = {"name": source.name, "version": source.version, "pacing": "recorded", "turns": "events"}
+    agent |= {"placement": "arrival", "privileged": False, "settings": settings}
+    run = begin(out, source.dataset, agent, "recorded", source.policy)
     result = Imported(absent=[case.id for case in source.dataset.cases if not files[case.id]])
     strange = [path.name for paths in lying.values() for path in paths]
     if strange:
@@ -161,28 +159,6 @@ def _import(source: Source, out: Path, workers: int | None) -> Imported:
         result.notes += [f"{name}: {line}" for line in told.notes]
         result.doubtful += [f"{name}: {line}" for doubt, line in told.doubts.items() if doubt not in source.accept]
     return result
-
-
-def _prepare(source: Source, out: Path) -> Run:
-    meta = RunMeta(
-        benchmark=source.dataset.header.benchmark,
-        dataset=source.dataset.header.brief(),
-        agent={
-            "name": source.name,
-            "version": source.version,
-            "pacing": "recorded",
-            "turns": "events",
-            "placement": "arrival",
-            "privileged": False,
-            "settings": {"user_channel": source.user, "agent_channel": source.agent},
-        },
-        clock="recorded",
-        policy=source.policy,
-        workbench=VERSION,
-        platform={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()},
-        started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-    )
-    return begin(out, meta, source.dataset)
 
 
 def _sidecar_of(job: _Job) -> Path:
@@ -214,32 +190,27 @@ def _import_one(job: _Job) -> _Told:
     case, source, told = job.case, job.source, _Told()
     stereo, agent_samples = _read(job, told)
     length_s = stereo.shape[0] / RATE_HZ
-    known = sidecar.read(_sidecar_of(job), case, length_s)
+    known = placing.read_sidecar(_sidecar_of(job), case, length_s)
     played = _place(case, source, stereo, known, told)
     _doubt(stereo, played, told)
     recorder = Recorder(lambda: 0.0, source.policy, "arrival")
     recorder.log(_IMPORTED, **_origin(job), notes=[*told.notes, *told.doubts.values()])
     recorder.receive(AudioOut(stereo[:agent_samples, 1], "recording"))
-    record = EpisodeRecord(
-        case=case.id,
-        benchmark=case.benchmark,
+    record = record_of(
+        case,
+        played,
         status="complete",
         agent=AgentInfo(name=source.name, version=source.version),
         clock="recorded",
         policy=source.policy,
         placement="arrival",
-        system_prompt=case.system_prompt,
         duration_s=round(length_s, 6),
-        cues=tuple(played[cue.id] for cue in case.cues),
-        windows=place_windows(case, played),
         onset_s=_onset(case, played, recorder, length_s),
         transcript=known.transcript,
         sends=Sends(frame_samples=FRAME_SAMPLES, frames=stereo.shape[0] // FRAME_SAMPLES),
         deliveries=recorder.deliveries(),
         events=tuple(recorder.events),
         unmeasurable=next((doubt for doubt in told.doubts if doubt not in source.accept), None),
-        workbench=VERSION,
-        started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     )
     episodes.save(job.folder, record, stereo)
     told.unplaced = [f"cue {cue.id}: {cue.reason}" for cue in played.values() if cue.reason]
@@ -264,7 +235,7 @@ def _read(job: _Job, told: _Told) -> tuple[np.ndarray, int]:
         sides = [_mono(roles[name][0], told) for name in roles]
     else:
         raise InputError(f"{files[0]} is alone: the other side ({case_id}.user or {case_id}.agent) is missing.")
-    told.notes += [warning for path in files if path.suffix.lower() == ".mp3" and (warning := mp3.check(path))]
+    told.notes += [warning for path in files if path.suffix.lower() == ".mp3" and (warning := audio.check_mp3(path))]
     length = max(side.size for side in sides)
     stereo = np.zeros((length, 2), np.int16)
     for channel, side in enumerate(sides):
@@ -306,19 +277,19 @@ def _place(case: Case, source: Source, stereo: np.ndarray, known: Known, told: _
     given = {name: start_s for name, start_s in known.cues.items() if start_s is not None}
     for name, start_s in given.items():
         end_s = start_s + (case.cue(name).duration_s or 0.0)
-        heard_dbfs = matching.peak_dbfs(user[round(start_s * RATE_HZ) : round(end_s * RATE_HZ)])
-        if heard_dbfs < matching.SILENT_DBFS:
+        heard_dbfs = placing.peak_dbfs(user[round(start_s * RATE_HZ) : round(end_s * RATE_HZ)])
+        if heard_dbfs < placing.SILENT_DBFS:
             raise InputError(
                 f"{known.path}: field 'cues.{name}': the user channel is silent from {start_s:g} s to {end_s:.3f} s, "
                 "where it places that cue; mend the time, or give null if it was not played."
             )
     clips = source.dataset.clips(case)
     sought = [cue.id for cue in case.cues if cue.id not in known.cues]
-    found = {name: matching.places(clips[name], user) for name in sought}
-    placed = matching.in_order(case.cues, {name: places for name, (places, _) in found.items()}, given)
+    found = {name: placing.places(clips[name], user) for name in sought}
+    placed = placing.in_order(case.cues, {name: places for name, (places, _) in found.items()}, given)
     here = [name for name in sought if name in placed]
-    if sought and not here and not matching.same_signal(stereo):
-        crossed = [name for name in sought if matching.places(clips[name], stereo[:, 1])[0]]
+    if sought and not here and not placing.same_signal(stereo):
+        crossed = [name for name in sought if placing.places(clips[name], stereo[:, 1])[0]]
         if 2 * len(crossed) > len(sought):
             remedy = f"give --user-channel {source.agent}, or swap the names of two mono files"
             raise InputError(f"its channels are swapped: the user's clips are found in the agent's channel; {remedy}.")
@@ -345,13 +316,13 @@ def _place(case: Case, source: Source, stereo: np.ndarray, known: Known, told: _
 
 def _doubt(stereo: np.ndarray, played: Mapping[str, PlayedCue], told: _Told) -> None:
     """Name what makes the whole recording doubtful."""
-    if matching.same_signal(stereo):
+    if placing.same_signal(stereo):
         told.doubts["same_channels"] = (
             "both channels hold the same signal, so whatever the user says counts as the agent's; export each side by "
             "itself, or say that it is meant with --accept same_channels."
         )
         return
-    heard = matching.bleed(stereo, [(cue.start_s, cue.end_s) for cue in played.values() if cue.start_s is not None])
+    heard = placing.bleed(stereo, [(cue.start_s, cue.end_s) for cue in played.values() if cue.start_s is not None])
     if heard is not None:
         told.doubts["user_bleed"] = (
             f"the user is heard in the agent's channel, {-heard.gain_db:.0f} dB down and {1000 * heard.delay_s:.0f} ms "

@@ -15,8 +15,7 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from workbench.errors import InputError
-from workbench.statistics.rates import Interval, as_floats, check_fraction
-from workbench.statistics.resampling import jackknife
+from workbench.statistics.rates import Interval, as_floats, check_fraction, jackknife
 
 # 9! = 362,880 orders are quick to enumerate; beyond, the t approximation is good enough.
 _EXACT_UP_TO = 9
@@ -37,58 +36,6 @@ def _no_ranking(a: np.ndarray, b: np.ndarray) -> str | None:
     return f"All items are tied in {' and in '.join(tied)}, so there is no order to compare." if tied else None
 
 
-@dataclass(frozen=True)
-class KendallTau:
-    """tau-b with every pair of items accounted for.
-
-    concordant + discordant + tied_x + tied_y + tied_both = n (n - 1) / 2; tied_x counts the pairs
-    tied in x only.
-    """
-
-    value: float | None
-    p_value: float | None
-    concordant: int
-    discordant: int
-    tied_x: int
-    tied_y: int
-    tied_both: int
-    n: int
-    excluded: int
-    reason: str | None = None
-
-
-def _tied(values: np.ndarray) -> int:
-    sizes = np.unique(values, axis=0, return_counts=True)[1]
-    return int((sizes * (sizes - 1) // 2).sum())
-
-
-def kendall_tau_b(x: Sequence, y: Sequence) -> KendallTau:
-    """Kendall's tau-b of two scorings of the same items, shape (n_items,) each; ties allowed.
-
-    tau-b = (C - D) / sqrt((pairs untied in x) (pairs untied in y)). With ties in one ranking only it
-    cannot reach 1: read it beside the tie counts. p tests independence of two rankings of
-    independent items: exact without ties and up to 33 items, else normal with tied variance (scipy).
-    Scores are compared exactly: round them first if a difference in the last digit is no difference.
-
-    Source: Kendall (1945), Biometrika 33:239; Agresti (2002), Categorical Data Analysis, 2.4.
-    """
-    a, b, excluded = _complete(x, y)
-    n = len(a)
-    pairs = n * (n - 1) // 2
-    in_x, in_y, in_both = _tied(a), _tied(b), _tied(np.column_stack([a, b]))
-    untied = pairs - in_x - in_y + in_both
-    reason = _no_ranking(a, b)
-    if reason:
-        counts = (0, 0, in_x - in_both, in_y - in_both, in_both)
-        return KendallTau(None, None, *counts, n, excluded, reason)
-    result = stats.kendalltau(a, b, variant="b")
-    # scipy gives the ratio only; its numerator is a whole number, found again by rounding.
-    surplus = round(float(result.statistic) * math.sqrt(pairs - in_x) * math.sqrt(pairs - in_y))
-    concordant = (untied + surplus) // 2
-    counts = (concordant, untied - concordant, in_x - in_both, in_y - in_both, in_both)
-    return KendallTau(float(result.statistic), float(result.pvalue), *counts, n, excluded)
-
-
 _EQUAL = 1e-9
 """Scores this close are a tie: they are ratios of small counts, computed in floating point."""
 
@@ -96,7 +43,10 @@ _EQUAL = 1e-9
 def tau_b(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
     """Kendall's tau-b (k,) of each row of scores (k, systems) against base (systems,), many at once.
 
-    NaN where all systems tie on one side, or fewer than two are measured. See `kendall_tau_b`.
+    tau-b = (concordant - discordant) / sqrt((pairs untied in x) (pairs untied in y)); with ties in one ranking
+    only it cannot reach 1. NaN where all systems tie on one side, or fewer than two are measured.
+
+    Source: Kendall (1945), Biometrika 33:239; Agresti (2002), Categorical Data Analysis, 2.4.
     """
     first, second = np.triu_indices(len(base), 1)
 

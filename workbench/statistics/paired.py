@@ -6,15 +6,15 @@ ends in `_pp` is in percentage points.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
 
 from workbench.errors import InputError
 from workbench.statistics.rates import (
@@ -23,10 +23,10 @@ from workbench.statistics.rates import (
     check_count,
     check_fraction,
     cluster_codes,
+    cluster_mean,
     cluster_sums,
     differences,
 )
-from workbench.statistics.resampling import cluster_mean
 
 # 2^14 orders of signs are listed; beyond, that many are drawn. Whole numbers need neither.
 _LISTED = 14
@@ -180,59 +180,16 @@ def sign_flip(sums: Sequence, *, seed: int = 0) -> float:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """A statistic and its interval; an end of None is unbounded. `reason` says why one is None."""
-
-    value: float | None
-    interval: tuple[float | None, float | None] | None = None
-    reason: str | None = None
-
-
-def cohens_h(first: float | None, second: float | None) -> Effect:
-    """Cohen's h of two rates (fractions): 2 asin(sqrt(first)) - 2 asin(sqrt(second)), in [-pi, pi].
-
-    Makes a difference at 0.95 comparable with one at 0.50. No assumption: it describes, and says
-    nothing about the sampling error. Source: Cohen (1988), Statistical Power Analysis, chapter 6.
-    """
-    if first is None or second is None:
-        return Effect(None, reason="One of the two rates was not measured.")
-    if not (0 <= first <= 1 and 0 <= second <= 1):
-        raise InputError(f"Rates must be fractions from 0 to 1, but they are {first} and {second}.")
-    return Effect(float(proportion_effectsize(first, second)))
-
-
-def discordant_odds_ratio(only_first: int, only_second: int, level: float = 0.95) -> Effect:
-    """Conditional odds ratio of a matched pair design, only_first / only_second.
-
-    The interval is Clopper-Pearson's for only_first among the discordant pairs, turned into odds, so
-    it excludes 1 exactly when `mcnemar_exact` rejects. Assumes independent pairs and one odds ratio
-    common to all.
-
-    Source: Breslow & Day (1980), Statistical Methods in Cancer Research I, section 5.2.
-    """
-    b, c = check_count(only_first, "only_first"), check_count(only_second, "only_second")
-    check_fraction(level, "level")
-    if b + c == 0:
-        return Effect(None, reason="There are no discordant pairs.")
-    low, high = proportion_confint(b, b + c, alpha=1 - level, method="beta")
-    odds_low = 0.0 if b == 0 else float(low / (1 - low))
-    if c == 0:
-        reason = "No pair favours the second system only, so the ratio has no upper bound."
-        return Effect(None, (odds_low, None), reason)
-    return Effect(b / c, (odds_low, float(high / (1 - high))))
-
-
-@dataclass(frozen=True)
 class McNemar:
-    """Result of `mcnemar_exact`."""
+    """Result of `mcnemar_exact`; `odds_ratio` is only_first / only_second, None where that has no bound."""
 
     only_first: int
     only_second: int
     p_value: float
-    odds_ratio: Effect
+    odds_ratio: float | None
 
 
-def mcnemar_exact(only_first: int, only_second: int, level: float = 0.95) -> McNemar:
+def mcnemar_exact(only_first: int, only_second: int) -> McNemar:
     """Exact two-sided McNemar test that two systems pass equally often on the same cases.
 
     p is the doubled tail of Binomial(only_first + only_second, 1/2), at most 1; without discordant
@@ -243,21 +200,24 @@ def mcnemar_exact(only_first: int, only_second: int, level: float = 0.95) -> McN
     """
     b, c = check_count(only_first, "only_first"), check_count(only_second, "only_second")
     p_value = float(mcnemar([[0, b], [c, 0]], exact=True).pvalue) if b + c else 1.0
-    return McNemar(b, c, p_value, discordant_odds_ratio(b, c, level))
+    return McNemar(b, c, p_value, b / c if c else None)
 
 
 @dataclass(frozen=True)
 class Corrected:
     """Adjusted p values in the order given; None stays None and is not part of the family."""
 
-    method: str
     p_values: tuple[float | None, ...]
     rejected: tuple[bool | None, ...]
     alpha: float
     tests: int
 
 
-def _correct(p_values: Sequence[float | None], alpha: float, method: str, name: str) -> Corrected:
+def holm(p_values: Sequence[float | None], alpha: float = 0.05) -> Corrected:
+    """Holm's step-down correction: the chance of any false rejection stays at or below alpha.
+
+    Valid under any dependence between the tests. Source: Holm (1979), Scand. J. Statistics 6:65.
+    """
     check_fraction(alpha, "alpha")
     raw = as_floats(p_values, "p_values")
     made = ~np.isnan(raw)
@@ -266,24 +226,100 @@ def _correct(p_values: Sequence[float | None], alpha: float, method: str, name: 
     adjusted: list[float | None] = [None] * len(raw)
     rejected: list[bool | None] = [None] * len(raw)
     if made.any():
-        decisions, values, _, _ = multipletests(raw[made], alpha=alpha, method=method)
+        decisions, values, _, _ = multipletests(raw[made], alpha=alpha, method="holm")
         for index, decision, value in zip(np.flatnonzero(made), decisions, values, strict=True):
             adjusted[index], rejected[index] = float(value), bool(decision)
-    return Corrected(name, tuple(adjusted), tuple(rejected), alpha, int(made.sum()))
+    return Corrected(tuple(adjusted), tuple(rejected), alpha, int(made.sum()))
 
 
-def holm(p_values: Sequence[float | None], alpha: float = 0.05) -> Corrected:
-    """Holm's step-down correction: the chance of any false rejection stays at or below alpha.
+def _rejection(n_pairs: int, discordance: float, alpha: float):
+    """Chance of each number of discordant pairs (n,), and the last count at which each rejects (n,)."""
+    spread = 10 * math.sqrt(n_pairs * discordance * (1 - discordance)) + 10
+    middle = n_pairs * discordance
+    # Beyond ten standard deviations the binomial weight is far below rounding.
+    m = np.arange(max(0, math.floor(middle - spread)), min(n_pairs, math.ceil(middle + spread)) + 1)
+    last = stats.binom.ppf(alpha / 2, m, 0.5)
+    last = np.where(stats.binom.cdf(last, m, 0.5) > alpha / 2, last - 1, last)
+    return m, stats.binom.pmf(m, n_pairs, discordance), last
 
-    Valid under any dependence between the tests. Source: Holm (1979), Scand. J. Statistics 6:65.
+
+def _power(difference: float, discordance: float, m, weight, last) -> float:
+    share = min((discordance + difference) / (2 * discordance), 1.0)
+    rejects = stats.binom.cdf(last, m, share) + stats.binom.cdf(last, m, 1 - share)
+    return float((weight * rejects).sum())
+
+
+def _check_plan(n_pairs: int, discordance: float, design_effect: float) -> int:
+    n_pairs = check_count(n_pairs, "n_pairs")
+    if not 0 < discordance <= 1:
+        raise InputError(f"discordance is {discordance}, but it must lie above 0 and at most at 1.")
+    if not 1 <= design_effect < math.inf:
+        raise InputError(f"design_effect is {design_effect}, but it must be at least 1.")
+    return math.floor(n_pairs / design_effect)
+
+
+def mcnemar_power(
+    n_pairs: int,
+    discordance: float,
+    difference: float,
+    alpha: float = 0.05,
+    design_effect: float = 1.0,
+) -> float:
+    """Power of the exact two-sided McNemar test, averaged over the number of discordant pairs.
+
+    discordance is the expected share of pairs on which the systems disagree, difference the true
+    difference of their rates (fractions, |difference| <= discordance). Assumes independent pairs;
+    for m pairs a conversation with intraclass correlation r of the pair differences, pass
+    design_effect = 1 + (m - 1) r (Kish 1965, Survey Sampling), which divides n_pairs.
+
+    Source: Duffy (1984), Biometrics 40:1005 (unconditional exact power).
     """
-    return _correct(p_values, alpha, "holm", "Holm")
+    check_fraction(alpha, "alpha")
+    effective = _check_plan(n_pairs, discordance, design_effect)
+    if abs(difference) > discordance:
+        raise InputError(
+            f"The difference {difference} is larger than the discordance {discordance}: systems that "
+            "disagree on that share of pairs cannot differ by more."
+        )
+    return _power(abs(difference), discordance, *_rejection(effective, discordance, alpha))
 
 
-def benjamini_hochberg(p_values: Sequence[float | None], alpha: float = 0.05) -> Corrected:
-    """Benjamini-Hochberg: the expected share of false rejections stays at or below alpha.
+@dataclass(frozen=True)
+class Detectable:
+    """Smallest difference in percentage points that reaches the power, or None with a `reason`."""
 
-    Assumes independent or positively dependent tests. Source: Benjamini & Hochberg (1995), JRSS B
-    57:289.
+    difference_pp: float | None
+    power: float
+    alpha: float
+    reason: str | None = None
+
+
+def minimum_detectable_difference(
+    n_pairs: int,
+    discordance: float,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    design_effect: float = 1.0,
+) -> Detectable:
+    """Smallest difference between two systems on the same cases that the exact McNemar test finds.
+
+    Arguments, assumptions and source are those of `mcnemar_power`, which this inverts. The answer
+    depends on the discordance more than on the rates: take it from a pilot run, or try several.
     """
-    return _correct(p_values, alpha, "fdr_bh", "Benjamini-Hochberg")
+    check_fraction(alpha, "alpha")
+    check_fraction(power, "power")
+    if power <= alpha:
+        raise InputError(f"power is {power}, but it must be above alpha ({alpha}).")
+    effective = _check_plan(n_pairs, discordance, design_effect)
+    plan = _rejection(effective, discordance, alpha)
+    best = _power(discordance, discordance, *plan)
+    if best < power:
+        reason = (
+            f"With {effective} independent pairs and {discordance:.1%} discordance even the largest "
+            f"possible difference reaches a power of {best:.2f} only."
+        )
+        return Detectable(None, power, alpha, reason)
+    found = optimize.brentq(
+        lambda difference: _power(difference, discordance, *plan) - power, 0.0, discordance, xtol=1e-9
+    )
+    return Detectable(100 * float(found), power, alpha)

@@ -12,12 +12,12 @@ interval counts conversations, with much of it cases. Two is what makes more pas
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import sparse, special
+from scipy import sparse, special, stats
 
 from workbench.errors import InputError
 
@@ -118,8 +118,14 @@ def slice_sums(passed, slices, clusters: Sequence) -> SliceSums:
     return SliceSums(numerators, denominators, passed.shape[1], slices.shape[1])
 
 
+class _Limited:
+    @property
+    def interval(self) -> Interval | None:
+        return None if self.low is None else (self.low, self.high)
+
+
 @dataclass(frozen=True)
-class Rate:
+class Rate(_Limited):
     """One rate: numerator of denominator, over `clusters` conversations.
 
     `effective_n` is the number of independent cases that would tell as much. `note` says why there is
@@ -135,13 +141,9 @@ class Rate:
     effective_n: float | None
     note: str | None
 
-    @property
-    def interval(self) -> Interval | None:
-        return None if self.low is None else (self.low, self.high)
-
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(_Limited):
     """One difference of two rates; `clusters` is that of the side with fewer. `note` as in `Rate`."""
 
     value: float | None
@@ -149,10 +151,6 @@ class Difference:
     high: float | None
     clusters: int
     note: str | None
-
-    @property
-    def interval(self) -> Interval | None:
-        return None if self.low is None else (self.low, self.high)
 
 
 def note_of(clusters: int, measured: bool = True) -> str | None:
@@ -339,3 +337,88 @@ def differences(numerators, denominators, pairs: Sequence[tuple[int, int]], leve
         ends = (float(low[index]), float(high[index])) if told else (None, None)
         out.append(Difference(float(gap[index]) if math.isfinite(gap[index]) else None, *ends, count, note))
     return out
+
+
+NO_SPREAD = "The conversations agree so far that they show no spread, so there is no interval."
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statistic with its interval over conversations; `note` says why one is missing, or that they are few."""
+
+    value: float | None
+    interval: Interval | None
+    standard_error: float | None
+    clusters: int
+    note: str | None
+
+
+def student(value: float, variance: float, clusters: int, level: float, ends: Interval | None = None) -> Estimate:
+    """value -+ t(clusters - 1) standard errors, cut at the `ends` of what is possible."""
+    check_fraction(level, "level")
+    error = math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else 0.0
+    if clusters < LEAST_CLUSTERS or error < 1e-12:
+        return Estimate(value, None, None, clusters, note_of(clusters) if clusters < LEAST_CLUSTERS else NO_SPREAD)
+    reach = float(stats.t.ppf((1 + level) / 2, clusters - 1)) * error
+    low, high = ends or (-math.inf, math.inf)
+    return Estimate(value, (max(value - reach, low), min(value + reach, high)), error, clusters, note_of(clusters))
+
+
+def cluster_mean(values: Sequence, clusters: Sequence | None = None, level: float = 0.95) -> Estimate:
+    """The mean of scores or seconds, with an interval over conversations.
+
+    Parameters
+    ----------
+    values : (n_rows,) numbers; None, NaN and NA are left out.
+    clusters : (n_rows,) labels of the conversations; by default each row is its own.
+
+    Notes
+    -----
+    With m_i rows and the sum s_i in conversation i of K, n rows in all and the mean a,
+    variance = K / (K - 1) sum (s_i - a m_i)^2 / n^2.
+
+    Source: Liang & Zeger (1986), Biometrika 73:13; Cameron, Gelbach & Miller (2008), Review of
+    Economics and Statistics 90:414 (t with K - 1 degrees of freedom).
+
+    Examples
+    --------
+    >>> found = cluster_mean([60, 62, 70, 72, 80, 81], ["a", "a", "b", "b", "c", "c"])
+    >>> round(found.value, 2), [round(end, 1) for end in found.interval]
+    (70.83, [46.6, 95.1])
+    """
+    given = as_floats(values, "values")
+    made = ~np.isnan(given)
+    if not made.any():
+        return Estimate(None, None, None, 0, note_of(0, False))
+    codes, count = cluster_codes(clusters, len(given))
+    sums = cluster_sums(codes, count, np.where(made, given, 0.0), made)
+    mean, count = float(given[made].mean()), int((sums[:, 1] > 0).sum())
+    rest = sums[:, 0] - mean * sums[:, 1]
+    return student(mean, count / max(count - 1, 1) * float((rest**2).sum()) / made.sum() ** 2, count, level)
+
+
+def jackknife(
+    value: float, without: Callable[[np.ndarray], float], clusters: Sequence, level: float, ends: Interval
+) -> Estimate:
+    """The interval of any smooth statistic from its values without one conversation at a time.
+
+    Parameters
+    ----------
+    without : the statistic of the rows where a mask (n_rows,) is True; NaN where it does not exist.
+    clusters : (n_rows,) labels.
+
+    Notes
+    -----
+    variance = (K - 1) / K sum (t_i - mean t)^2 over the values t_i without conversation i.
+
+    Source: Tukey (1958), Ann. Math. Statistics 29:614; Shao & Tu (1995), The Jackknife and Bootstrap,
+    section 2.2 (deleting whole groups).
+    """
+    labels = np.asarray(clusters)
+    known = list(dict.fromkeys(labels.tolist()))
+    count = len(known)
+    left = np.array([without(labels != label) for label in known]) if count >= LEAST_CLUSTERS else np.zeros(1)
+    if np.isnan(left).any():
+        reason = "Without one of the conversations it is not defined, so there is no interval."
+        return Estimate(value, None, None, count, reason)
+    return student(value, (count - 1) / count * float(((left - left.mean()) ** 2).sum()), count, level, ends)

@@ -11,7 +11,7 @@ import workbench as wb
 from workbench import datasets
 from workbench.agents.base import AudioOut, Traits, TurnEnd
 from workbench.agents.registry import factory
-from workbench.analysis.sensitivity import Setting
+from workbench.analysis.detectors import Setting
 from workbench.benchmarks.duplexmpe import BENCHMARK as MPE
 from workbench.benchmarks.duplexmpe import authored as au
 from workbench.benchmarks.duplexmpe.judging import answer_items, answer_offline, brief_items, brief_offline
@@ -19,16 +19,15 @@ from workbench.benchmarks.duplexmpe.listeners import rule
 from workbench.cases import AfterTurn, AtTime, AudioRef, Case, Cue, Ending
 from workbench.contract import BuildOptions
 from workbench.deciding import Decider
-from workbench.episodes import AgentInfo, Delivery, EpisodeRecord, Piece, Sends
+from workbench.episodes import AgentInfo, Delivery, EpisodeRecord, Piece, Sends, timed_words, words_between
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
 from workbench.judges.base import Item, NotJudgeable, Section, judge_of
 from workbench.judges.batch import judge_run
-from workbench.judges.spoken import timed_words, words_between
 from workbench.judges.summary import summarise
 from workbench.runners import batch
-from workbench.runners.clocks import VirtualClock
 from workbench.runners.episode import run_episode
+from workbench.runners.guard import VirtualClock
 from workbench.runs import load_run
 from workbench.scoring import score_run
 from workbench.vad import VadSettings

@@ -36,9 +36,8 @@ from workbench.contract import (
     Trial,
 )
 from workbench.deciding import states
-from workbench.judges.base import Item, Judge, NotJudgeable
+from workbench.judges.base import Item, Judge, NotJudgeable, Prompt
 from workbench.judges.base import Section as Shown
-from workbench.judges.prompts import Prompt
 
 GREETINGS = ("Good morning to you.", "Hello there, nice to see you.", "Good evening, my friend.")
 QUESTIONS = ("Could you tell me the time?", "Where is the station, please?", "Is the shop still open?")

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from workbench.agents.cascade import words as language
 from workbench.errors import InputError
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 Action = Literal["none", "answer", "backchannel", "interrupt", "stop"]
 _NEGATION_WORDS = 5

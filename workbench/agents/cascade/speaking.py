@@ -22,7 +22,7 @@ from workbench.audio import to_pcm16
 from workbench.cases import RATE_HZ
 from workbench.construct.speech import SpeechCache
 from workbench.errors import InputError
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 LONGEST_CHARACTERS = 1200
 GUIDANCE = (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 DICTATED_NUMBERS = 3
 DICTATED_CHUNKS = 3

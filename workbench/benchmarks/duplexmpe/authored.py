@@ -18,7 +18,7 @@ from workbench.cases import Record
 from workbench.construct.voices import Age, Sex
 from workbench.datasets import describe
 from workbench.errors import InputError, ProblemsFound
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 NAME = "Aria"
 CONDITIONS = ("explicit", "implicit")

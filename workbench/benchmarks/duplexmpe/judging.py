@@ -30,13 +30,11 @@ from workbench.benchmarks.duplexmpe.pairs import pair_tests
 from workbench.benchmarks.duplexmpe.tables import VERSIONS, in_version, joined, rate_tables
 from workbench.cases import Case
 from workbench.chat.reading import Answer
-from workbench.episodes import EpisodeRecord
+from workbench.episodes import EpisodeRecord, timed_words, words_between
 from workbench.errors import InputError
-from workbench.judges.base import Item, Judge, NotJudgeable, Section
-from workbench.judges.prompts import load_prompt
-from workbench.judges.spoken import timed_words, words_between
+from workbench.files import data_path, read_yaml
+from workbench.judges.base import Item, Judge, NotJudgeable, Section, load_prompt
 from workbench.runs import Run
-from workbench.shipped import data_path, read_yaml
 from workbench.statistics.slices import Slice, outcomes
 from workbench.text import phrase
 

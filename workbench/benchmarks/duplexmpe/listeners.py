@@ -19,7 +19,7 @@ from workbench.chat.client import ChatClient, ChatSettings, ServerFault
 from workbench.chat.messages import boundary_of, fence, schema
 from workbench.chat.reading import Answer, AnswerError, read_reply
 from workbench.errors import InputError
-from workbench.shipped import data_path
+from workbench.files import data_path
 from workbench.version import VERSION
 
 _DELAY_FRAMES = 20

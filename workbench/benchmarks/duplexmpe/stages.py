@@ -34,9 +34,8 @@ from workbench.construct.authors import (
     write_all,
 )
 from workbench.errors import InputError
-from workbench.files import content_key, read_json, write_json
+from workbench.files import content_key, data_path, read_json, write_json
 from workbench.progress import meter
-from workbench.shipped import data_path
 
 ROUNDS = 3
 

@@ -20,7 +20,7 @@ from workbench.benchmarks.duplexmpe.check import scenario_faults
 from workbench.cases import Record
 from workbench.datasets import describe
 from workbench.errors import InputError
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 _TRIES = 60
 _ONES = (

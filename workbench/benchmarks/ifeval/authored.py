@@ -17,7 +17,7 @@ from workbench.cases import Record
 from workbench.construct.voices import Age, Person, Sex
 from workbench.datasets import describe
 from workbench.errors import InputError, ProblemsFound
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 ROLES = tuple(f"R{number}" for number in range(1, 9))
 SHARED_PROBES = ("C1", "C2", "C3", "C4")

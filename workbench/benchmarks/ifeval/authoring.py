@@ -41,9 +41,8 @@ from workbench.construct.authors import (
 from workbench.construct.markup import spoken
 from workbench.construct.voices import Age, Sex
 from workbench.errors import InputError, ProblemsFound
-from workbench.files import content_key
+from workbench.files import content_key, data_path
 from workbench.progress import meter
-from workbench.shipped import data_path
 
 SHIPPED = "shipped"
 """The model name that asks for the shipped scripts: a set to start from."""

@@ -15,7 +15,7 @@ from workbench.benchmarks.ifeval.script_rules import rule_faults
 from workbench.cases import Case
 from workbench.construct.gates import Vocabulary, shared_ngrams, stated_rules, words_of
 from workbench.construct.markup import Piece, parse
-from workbench.shipped import data_path
+from workbench.files import data_path
 
 CASES = 1038
 CONVERSATIONS = 240

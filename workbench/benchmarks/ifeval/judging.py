@@ -20,11 +20,10 @@ from workbench.chat.reading import Answer, Score
 from workbench.construct import markup
 from workbench.episodes import EpisodeRecord
 from workbench.errors import InputError
-from workbench.judges.base import Item, Judge, NotJudgeable, Section
-from workbench.judges.prompts import load_prompt
+from workbench.files import data_path, read_yaml
+from workbench.judges.base import Item, Judge, NotJudgeable, Section, load_prompt
 from workbench.judges.summary import groups, label_table, mean_table, missing, share
 from workbench.runs import Run
-from workbench.shipped import data_path, read_yaml
 
 SILENCE = "(the assistant produced no speech)"
 

@@ -30,8 +30,8 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
+from workbench.files import data_path, read_yaml
 from workbench.judges.base import Item
-from workbench.shipped import data_path, read_yaml
 from workbench.text import words
 
 _DIGITS = dict(zip("zero oh one two three four five six seven eight nine".split(), "00123456789", strict=True))

@@ -16,7 +16,7 @@ from workbench.benchmarks.ifeval.authored import Script
 from workbench.cases import Record
 from workbench.construct.gates import Vocabulary, caller_states
 from workbench.construct.markup import Piece, parse, spoken
-from workbench.shipped import data_path, read_yaml
+from workbench.files import data_path, read_yaml
 
 _ODD = re.compile(r"[^A-Za-z .,?!;:'\"\-]")
 _DIGITS = {word: str(value) for value, word in enumerate("zero one two three four five six seven eight nine".split())}
