@@ -8,6 +8,7 @@ import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import panel as pn
 import param
@@ -134,7 +135,8 @@ class ShareView(Viewer):
 
         def work() -> None:
             try:
-                made, said = bundle_zip(store, keys), ""
+                made = _zipped(lambda out: export_bundle(store, keys, out, title=f"{len(keys)} cases")).getvalue()
+                said = ""
             except InputError as error:
                 made, said = b"", str(error)
             finish = lambda: self._made(made, said, keys)  # noqa: E731
@@ -152,9 +154,9 @@ class ShareView(Viewer):
         self.told.object = muted(f"{len(made) / 1e6:.1f} MB, ready." if made else esc(said, 300))
 
     def _case_labels(self) -> io.BytesIO:
-        key = self.workspace.key
-        people, _, _ = annotations.of_row(self.workspace.store.runs[key[0]].folder, *key[1:])
-        return _zipped(annotation_files.case_files(load_detail(self.workspace.store, key), people))
+        key, store = self.workspace.key, self.workspace.store
+        people, _, _ = annotations.of_row(store.runs[key[0]].folder, *key[1:])
+        return _zipped(lambda out: annotation_files.write_case(out, load_detail(store, key), people))
 
     def _table(self) -> io.BytesIO:
         run = self.workspace.store.runs[self.run.value]
@@ -166,12 +168,13 @@ class ShareView(Viewer):
             return io.BytesIO(path.read_bytes())
 
     def _run_zip(self) -> io.BytesIO:
-        with tempfile.TemporaryDirectory() as folder:
+        def write(out: Path) -> None:
             try:
-                paths = annotation_files.write_run(self.workspace.store, self.run.value, Path(folder))
+                annotation_files.write_run(self.workspace.store, self.run.value, out)
             except InputError as error:
-                return _zipped({"nothing.txt": plain(error)})
-            return _zipped({path.name: path.read_bytes() for path in paths})
+                (out / "nothing.txt").write_text(plain(error), encoding="utf-8")
+
+        return _zipped(write)
 
     def __panel__(self):
         wide = {"sizing_mode": "stretch_width", "margin": (0, 0, 18, 0)}
@@ -185,19 +188,13 @@ class ShareView(Viewer):
         )  # fmt: skip
 
 
-def bundle_zip(store, keys: list[Key]) -> bytes:
-    """A bundle as one zip."""
-    with tempfile.TemporaryDirectory() as folder:
-        export_bundle(store, keys, Path(folder), title=f"{len(keys)} cases")
-        paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-        return _zipped({path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}).getvalue()
-
-
-def _zipped(files: dict[str, str | bytes]) -> io.BytesIO:
+def _zipped(write: Callable[[Path], Any]) -> io.BytesIO:
+    """A zip of what `write` puts into the folder that it is given."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        write(Path(folder))
+        for path in sorted(path for path in Path(folder).rglob("*") if path.is_file()):
+            archive.write(path, path.relative_to(folder))
     stream.seek(0)
     return stream
 
