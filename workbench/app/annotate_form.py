@@ -14,10 +14,9 @@ from panel.viewable import Viewer
 from workbench.app import annotations
 from workbench.app.annotation_files import labelling
 from workbench.app.annotations import Change, Said
+from workbench.app.components import css
 from workbench.app.detail import Detail
-from workbench.app.judged import Opinion
-from workbench.app.look import css
-from workbench.app.run_rows import RunRows, benchmark_of, signature
+from workbench.app.run_rows import Opinion, RunRows, benchmark_of, signature
 from workbench.app.store import KEY
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError

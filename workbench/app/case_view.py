@@ -10,9 +10,8 @@ from panel.viewable import Viewer
 
 from workbench.app import case_texts
 from workbench.app.annotate_form import AnnotateForm
-from workbench.app.components import Player, RowsTable, head, system, text_pane
+from workbench.app.components import TEXT_CSS, WIDGET_CSS, Player, RowsTable, head, system, text_pane
 from workbench.app.detail import Detail, load_detail
-from workbench.app.look import TEXT_CSS, WIDGET_CSS
 from workbench.app.store import Key, key_of
 from workbench.app.workspace import Workspace
 from workbench.contract import KEYS

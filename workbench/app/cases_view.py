@@ -8,12 +8,11 @@ import panel as pn
 import param
 from panel.viewable import Viewer
 
-from workbench.app.components import Facets, RowsTable, head, text_pane
-from workbench.app.look import WIDGET_CSS
+from workbench.app.components import WIDGET_CSS, Facets, RowsTable, head, text_pane
 from workbench.app.store import key_of
-from workbench.app.tables import muted, strip
+from workbench.app.tables import strip
 from workbench.app.workspace import Workspace
-from workbench.pictures.texts import cell, esc, plain
+from workbench.pictures.texts import cell, esc, muted, plain
 
 SIDE_PX = 232
 _ALWAYS = ("run", "verdict")

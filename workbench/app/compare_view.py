@@ -8,18 +8,17 @@ import panel as pn
 
 from workbench.analysis.compare import Comparison, compare
 from workbench.app.case_texts import word
-from workbench.app.components import Player, RowsTable, head, system, text_pane
+from workbench.app.components import WIDGET_CSS, Player, RowsTable, head, system, text_pane
 from workbench.app.detail import Detail, load_detail
 from workbench.app.filters import ordered
-from workbench.app.look import WIDGET_CSS
 from workbench.app.run_rows import RunRows
 from workbench.app.side_by_side import Together, identity, load_tables, rule_switch
 from workbench.app.store import key_of
-from workbench.app.tables import muted, tests_table
+from workbench.app.tables import tests_table
 from workbench.contract import KEYS
 from workbench.errors import InputError
 from workbench.pictures.recording import Picture
-from workbench.pictures.texts import cell, esc, nothing, number
+from workbench.pictures.texts import cell, esc, muted, nothing, number
 from workbench.runs import load_run
 
 _WHICH = {"all differences": "all", "wins": "wins", "losses": "losses"}

@@ -14,11 +14,23 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from workbench.app.look import TEXT_CSS, css
 from workbench.contract import Column
 from workbench.pictures import standalone
 
 _HERE = Path(__file__).parent / "browser"
+
+
+def css(name: str) -> str:
+    """A style sheet of browser/; its colours are the properties that the page sets."""
+    return (_HERE / f"{name}.css").read_text(encoding="utf-8")
+
+
+TEXT_CSS = css("text")
+"""For HTML panes, which live in shadow roots."""
+
+WIDGET_CSS = css("widgets")
+"""For Panel's own widgets."""
+
 _CONTROLS = css("controls")
 
 

@@ -21,8 +21,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from workbench.app import annotations, case_texts
-from workbench.app.detail import CHANNELS, Detail, load_detail
-from workbench.app.look import css
+from workbench.app.components import css
+from workbench.app.detail import Detail, load_detail
 from workbench.app.store import Key, Store
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_text
@@ -30,6 +30,7 @@ from workbench.pictures import standalone
 from workbench.pictures.peaks import encode
 from workbench.pictures.texts import cell, esc, nothing, plain
 from workbench.pictures.theme import DARK, LIGHT, variables
+from workbench.scoring import CHANNELS
 from workbench.version import VERSION
 
 _NOT_LISTED = ("case", "latency_s", "judge_score", "error", "annotation")

@@ -11,8 +11,7 @@ from typing import Any
 
 import panel as pn
 
-from workbench.app.components import text_pane
-from workbench.app.look import WIDGET_CSS
+from workbench.app.components import WIDGET_CSS, text_pane
 from workbench.app.side_by_side import Choice, Kept, Together, identity
 from workbench.app.tables import calibration_table, configuration_table, figures_table, judged_tables
 from workbench.errors import InputError

@@ -16,16 +16,14 @@ from panel.custom import JSComponent
 from panel.viewable import Viewer
 
 from workbench.app import annotation_files, annotations
-from workbench.app.components import text_pane
+from workbench.app.components import TEXT_CSS, WIDGET_CSS, css, text_pane
 from workbench.app.detail import load_detail
 from workbench.app.export import case_page, export_bundle, page_name
-from workbench.app.look import TEXT_CSS, WIDGET_CSS, css
 from workbench.app.run_rows import benchmark_of
 from workbench.app.store import Key, key_of
-from workbench.app.tables import muted
 from workbench.app.workspace import IN_LINK, Workspace, to_query
 from workbench.errors import InputError
-from workbench.pictures.texts import esc, plain
+from workbench.pictures.texts import esc, muted, plain
 
 MOST_CASES = 60
 """A larger bundle would go through the browser's memory twice; the command line writes any number."""

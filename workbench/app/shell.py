@@ -19,8 +19,7 @@ from workbench.app import annotations, files
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView
 from workbench.app.compare_view import CompareView
-from workbench.app.components import Address, Keys
-from workbench.app.look import TEXT_CSS, WIDGET_CSS, page_css
+from workbench.app.components import TEXT_CSS, WIDGET_CSS, Address, Keys
 from workbench.app.overview_view import OverviewView
 from workbench.app.share_view import ShareView
 from workbench.app.store import Store
@@ -28,6 +27,7 @@ from workbench.app.sweep_view import SweepView
 from workbench.app.workspace import IN_LINK, Workspace, read_query, to_query
 from workbench.errors import InputError
 from workbench.pictures.texts import esc
+from workbench.pictures.theme import variables
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,12 @@ def session(store: Store) -> Shell:
     if workspace.case and store.position(workspace.key) is None:
         problems.append(f"There is no case {workspace.case!r} in a run {workspace.run!r} here.")
     workspace.message = " ".join(problems)
-    pn.config.raw_css = [page_css(workspace.look)]
+    look = workspace.look
+    # Custom properties of the document itself, so that shadow roots see them too.
+    pn.config.raw_css = [
+        f":root {{ {variables(look)} color-scheme: {look.name}; }}"
+        "html, body { margin: 0; background: var(--wb-page); color: var(--wb-ink); font: 13px/1.45 var(--wb-font); }"
+    ]
     pn.config.theme = "dark" if workspace.theme == "dark" else "default"
     shell = Shell(workspace)
     if pn.state.curdoc is not None and pn.state.curdoc.session_context:

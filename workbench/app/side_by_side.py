@@ -16,8 +16,7 @@ import param
 from panel.viewable import Viewer
 
 from workbench.app import annotations
-from workbench.app.components import RunPicker, text_pane
-from workbench.app.look import WIDGET_CSS
+from workbench.app.components import WIDGET_CSS, RunPicker, text_pane
 from workbench.app.run_rows import RunRows, benchmark_of
 from workbench.app.store import Store
 from workbench.app.workspace import Workspace

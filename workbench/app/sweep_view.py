@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from workbench.app.components import RowsTable, Sliders, head, text_pane
+from workbench.app.components import WIDGET_CSS, RowsTable, Sliders, head, text_pane
 from workbench.app.filters import ordered
-from workbench.app.look import WIDGET_CSS
 from workbench.app.redecide import Answer, Redecide
 from workbench.app.side_by_side import Together, load_tables, rule_switch
 from workbench.app.store import key_of

@@ -11,7 +11,7 @@ import pandas as pd
 from workbench.app.filters import pass_rates
 from workbench.app.redecide import Answer, Redecide
 from workbench.pictures.rates import percent
-from workbench.pictures.texts import esc, nothing
+from workbench.pictures.texts import esc, muted, nothing
 from workbench.pictures.theme import HEAT, on_heat
 from workbench.report.calibration import EXPECTED
 from workbench.report.figures import Figure, plain
@@ -28,10 +28,6 @@ def grid(heads: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "wb-st
     top = "".join(f'<th scope="col">{esc(head)}</th>' for head in heads)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return f'<div class="wb-wide"><table class="{kind}"><tr>{top}</tr>{body}</table></div>'
-
-
-def muted(text: str) -> str:
-    return f'<div class="wb-muted">{text}</div>' if text else ""
 
 
 def _name(text: str, limit: int = 60) -> str:

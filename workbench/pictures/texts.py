@@ -50,6 +50,11 @@ def block(value: Any) -> str:
     return f'<div class="wb-text">{esc(value)}</div>'
 
 
+def muted(text: str) -> str:
+    """HTML as an aside; nothing of nothing."""
+    return f'<div class="wb-muted">{text}</div>' if text else ""
+
+
 def pairs(entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> str:
     """A two-column list; entries that say nothing are left out."""
     entries = entries.items() if isinstance(entries, Mapping) else entries

@@ -45,7 +45,7 @@ def render(gathered: Gathered) -> str:
         "benchmark": gathered.benchmark.title,
         "runs": _run_lines(gathered),
         "warnings": gathered.warnings,
-        "notes": gathered.benchmark.notes,
+        "notes": (*gathered.detector_notes, *gathered.benchmark.notes),
         "sections": sections,
         "calibration": _calibration(gathered),
         "judged": [{"one": one, "tables": [(title, table_of(frame, None, (one.run,)))

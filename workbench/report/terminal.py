@@ -38,6 +38,8 @@ def print_report(gathered: Gathered, console: Console) -> None:
         )
         for problem in judge.problems:
             console.print(Text(problem, style="yellow"))
+    for note in gathered.detector_notes:
+        console.print(Text(note, style="dim"))
     console.print(
         "Intervals: 95 %, Clopper and Pearson's with as many cases as the conversations, which share audio, are worth; "
         "gaps by MOVER.",
