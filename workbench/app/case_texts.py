@@ -42,23 +42,10 @@ def head(detail: Detail, position: int | None, total: int) -> str:
     )
 
 
-def note(text: str) -> str:
-    return f'<div class="wb-muted" style="padding-left: 6px; font-size: 12px">{esc(text)}</div>' if text else ""
-
-
 def beside(detail: Detail, store: Store, words: str = "") -> str:
     """The column at the side."""
-    return "".join(
-        (
-            _verdict(detail),
-            _chain(detail),
-            _missing(detail),
-            _judges(detail, words),
-            _prompt(detail),
-            _about(detail),
-            _files(detail, store),
-        )
-    )
+    parts = (_verdict(detail), _chain(detail), _missing(detail), _judges(detail, words), _prompt(detail))
+    return "".join((*parts, _about(detail), _files(detail, store)))
 
 
 def _verdict(detail: Detail) -> str:
@@ -173,9 +160,8 @@ def below(detail: Detail, words: str = "") -> str:
         when = f"{at.start_s:.2f} to {at.end_s:.2f} s" if at and at.start_s is not None and at.end_s is not None else (
             f"not played: {at.reason}" if at and at.reason else "not played yet")  # fmt: skip
         name = " ".join((cue.id, *turns.get(cue.id, ())))
-        out.append(
-            f'<div class="wb-part"><b>{esc(name)} · {esc(when)} · {esc(cue.speaker)}</b>{script(cue.text)}</div>'
-        )
+        about = esc(f"{name} · {when} · {cue.speaker}")
+        out.append(f'<div class="wb-part"><b>{about}</b>{script(cue.text)}</div>')
     user = _section("User script", "".join(out))
     if detail.record is None:
         return user

@@ -16,7 +16,7 @@ from panel.custom import JSComponent
 from panel.viewable import Viewer
 
 from workbench.app import annotation_files, annotations
-from workbench.app.components import TEXT_CSS, WIDGET_CSS, css, text_pane
+from workbench.app.components import TEXT_CSS, WIDGET_CSS, button, css, text_pane
 from workbench.app.detail import load_detail
 from workbench.app.export import case_page, export_bundle, page_name
 from workbench.app.run_rows import benchmark_of
@@ -52,7 +52,7 @@ class ShareView(Viewer):
         self.link = CopyLink(sizing_mode="stretch_width", margin=(0, 0, 12, 0))
         self.case, self.rows, self.people, self.told = (text_pane() for _ in range(4))
         self.page = _download("download this case", "case.html", self._case_page, **css)
-        self.prepare = pn.widgets.Button(name="prepare the bundle", height=30, width=170, **css)
+        self.prepare = button("prepare the bundle", self.make_bundle, width=170, **css)
         self.bundle = _download("download the bundle", "cases.zip", lambda: io.BytesIO(self._zip), visible=False, **css)
         self.labels = _download("download TextGrid and Audacity labels", "case.zip", self._case_labels, **css)
         self.run = pn.widgets.Select(options=[], width=260, **css)
@@ -62,7 +62,6 @@ class ShareView(Viewer):
         self._working: threading.Thread | None = None
         self.of.param.watch(lambda *events: self.update(), "value")
         self.run.param.watch(lambda *events: self.update(), "value")
-        self.prepare.on_click(lambda event: self.make_bundle())
         watched = [*dict.fromkeys(IN_LINK.values()), "rows", "version"]
         workspace.param.watch(lambda *events: self.update(), watched)
         self.param.watch(lambda *events: self.update(), "active")
@@ -107,11 +106,7 @@ class ShareView(Viewer):
                    "the sweep": "sweep", "the overview": "overview"}  # fmt: skip
         if self.of.options != options:
             self.of.param.update(options=options, value="case" if space.case else "cases")
-        query = dict(part.partition("=")[::2] for part in to_query(space).lstrip("?").split("&") if part)
-        query.pop("view", None)
-        if self.of.value != "cases":
-            query = {"view": self.of.value} | query
-        self.link.query = "?" + "&".join(f"{name}={text}" for name, text in query.items()) if query else ""
+        self.link.query = to_query(space, view=self.of.value)
 
     # -- making files --------------------------------------------------------------------------
 
@@ -153,7 +148,7 @@ class ShareView(Viewer):
 
     def _case_labels(self) -> io.BytesIO:
         key, store = self.workspace.key, self.workspace.store
-        people, _, _ = annotations.of_row(store.runs[key[0]].folder, *key[1:])
+        people, _ = annotations.of_row(store.runs[key[0]].folder, *key[1:])
         return _zipped(lambda out: annotation_files.write_case(out, load_detail(store, key), people))
 
     def _table(self) -> io.BytesIO:
