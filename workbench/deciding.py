@@ -23,6 +23,7 @@ from workbench.contract import (
     UNDECIDED,
     WORDS,
     Benchmark,
+    Score,
     Threshold,
 )
 from workbench.errors import InputError
@@ -350,10 +351,12 @@ def rates(found: np.ndarray, mask: np.ndarray) -> np.ndarray:
 def scores(decider: Decider, settings: Settings, *, strict: bool = False) -> dict[str, np.ndarray]:
     """Every score of one system: name -> float (k,)."""
     found = decider.states(settings, strict=strict)
-    return {
-        name: rates(found, score.plus) - (0.0 if score.minus is None else rates(found, score.minus))
-        for name, score in decider.benchmark.scores(decider.frame).items()
-    }
+    return {name: score_of(found, score) for name, score in decider.benchmark.scores(decider.frame).items()}
+
+
+def score_of(found: np.ndarray, score: Score) -> np.ndarray:
+    """One score (k,) of the verdicts (k, rows), as `Decider.states` gives them."""
+    return rates(found, score.plus) - (0.0 if score.minus is None else rates(found, score.minus))
 
 
 def grid(

@@ -7,6 +7,7 @@ import os
 
 import pytest
 from inspected_runs import HOSTILE, make_runs
+from textgrid import TextGrid
 
 from workbench.app import annotation_files, annotations
 from workbench.app.annotations import Change, append, change, columns, fold, of_row, read
@@ -206,21 +207,31 @@ def test_textgrid_and_audacity_labels_can_be_read(form, space, folder, tmp_path)
     assert all(len(line) == 3 and float(line[0]) <= float(line[1]) for line in labels)
     assert ["3.250000", "3.250000", 'Ann: He said "stop" there'] in labels
     assert ["6.000000", "9.000000", "window"] in labels
-    text = written[f"{CASE}.TextGrid"].read_text()
-    assert 'mark = "He said ""stop"" there"' in text and text.startswith('File type = "ooTextFile"')
-    textgrid = pytest.importorskip("textgrid")
-    grid = textgrid.TextGrid.fromFile(str(written[f"{CASE}.TextGrid"]))
+    grid = TextGrid.fromFile(str(written[f"{CASE}.TextGrid"]))
     tiers = {tier.name: tier for tier in grid.tiers}
     assert set(tiers) == {"user", "agent", "window", "moments Ann", "moments Bob"}
-    assert tiers["moments Ann"].points[0].time == 3.25
+    assert [(each.time, each.mark) for each in tiers["moments Ann"]] == [(3.25, 'He said "stop" there')]
     assert [round(each.minTime, 3) for each in tiers["window"] if each.mark == "window"] == [6.0]
     assert tiers["window"][0].minTime == 0 and tiers["window"][-1].maxTime == pytest.approx(10.0, abs=0.01)
 
 
-def test_intervals_fill_the_tier_without_overlap():
-    filled = annotation_files._filled([(1.0, 2.0, "a"), (1.5, 1.8, "b"), (1.9, 3.0, "c"), (9.0, 12.0, "d")], 10.0)
-    assert [(start, end) for start, end, _ in filled] == [(0.0, 1.0), (1.0, 2.0), (2.0, 3.0), (3.0, 9.0), (9.0, 10.0)]
-    assert annotation_files._filled([], 10.0) == [(0.0, 10.0, "")]
+@pytest.mark.parametrize(
+    "label",
+    ["item [2]:", "points [1]:", '"', 'a "IntervalTier" b', 'text = "x"', 'mark = "', "<exists>", "ä 中"],
+)
+def test_a_textgrid_holds_any_label_at_full_precision(label, tmp_path):
+    points = {f"moments {label}": [(1.0000123456, label), (1.0000123457, label), (1.0000123457, "again")]}
+    made = annotation_files.textgrid(10.123456789, points, {"user": [(1.25, 1.7512345678, label), (3.0, 4.0, label)]})
+    made.write(str(tmp_path / "x.TextGrid"))
+    read = TextGrid()
+    read.read(str(tmp_path / "x.TextGrid"), round_digits=12)
+    user, moments = read.tiers
+    found = [(each.minTime, each.maxTime, each.mark) for each in user]
+    assert found == [(0.0, 1.25, ""), (1.25, 1.7512345678, label), (1.7512345678, 3.0, ""), (3.0, 4.0, label),
+                     (4.0, 10.123456789, "")]  # fmt: skip
+    both = ", ".join(sorted([label, "again"]))
+    assert [(each.time, each.mark) for each in moments] == [(1.0000123456, label), (1.0000123457, both)]
+    assert moments.name == f"moments {label}".replace('"', "'")
 
 
 def test_nothing_to_export_is_said(space, tmp_path):

@@ -1,5 +1,6 @@
 """The inspector without a browser: params are set, sources and texts are read."""
 
+import html
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from inspected_runs import ENERGY, HOSTILE, make_case, make_runs, record, start_run, stereo
+from workbench.analysis.detector_bias import sentence
 
 from workbench import episodes
 from workbench.app import case_texts, files, filters
@@ -434,6 +436,7 @@ def test_verdict_says_why_and_where_it_flips(store):
     detail = load_detail(store, ("slow", *FIRST[1:]))
     said = case_texts.beside(detail, store)
     assert re.search(r"onset 2\.\d+ s after the window opened; limit 2\.0 s", said) and "✗ fail" in said
+    assert f'<div class="wb-muted">{html.escape(sentence(ENERGY))}</div>' in said
     assert re.search(r"passes with longest wait at least 2\.\d+ s", said) and "62.5" not in said.split("Judge")[0]
     assert "62.5" in said and "no language model" in said
 

@@ -15,12 +15,14 @@ import scored_runs as made
 from bokeh.models import ColumnDataSource
 from inspected_runs import make_runs
 from rich.console import Console
+from workbench.analysis.detector_bias import sentence
 
 from workbench.errors import InputError
 from workbench.files import read_json, write_json
 from workbench.report import gather, write_report
 from workbench.report.charts import drawn
 from workbench.runs import load_run
+from workbench.vad import VadSettings
 
 CASES = 96
 """Every cell at L1 and L2."""
@@ -254,6 +256,29 @@ def test_settings_that_differ_are_announced(runs, tmp_path):
     gathered = gather([runs["mine"], other])
     assert any("thresholds" in warning for warning in gathered.warnings)
     assert len(set(gathered.names)) == 2 and all(name.endswith("/mine") for name in gathered.names)
+
+
+def test_the_bias_of_every_detector_is_stated_on_page_and_terminal(runs, tmp_path):
+    import shutil
+
+    other = tmp_path / "other"
+    shutil.copytree(runs["mine"], other)
+    score = read_json(other / "scores" / "score.json")
+    usual = sentence(score["vad"])
+    score["vad"] |= {"detector": "silero", "threshold": 0.3}
+    write_json(other / "scores" / "score.json", score)
+    assert gather([runs["mine"]]).detector_notes == [usual]
+    console = Console(record=True, width=400)
+    page = write_report([runs["mine"], other], tmp_path / "report", console=console).read_text(encoding="utf-8")
+    for said in (f"mine: {usual}", f"other: {sentence(VadSettings(threshold=0.3))}"):
+        assert said in page and said in console.export_text(clear=False)
+
+
+def test_tables_without_a_section_stand_in_their_own_order(runs):
+    found = gather([runs["mine"]])
+    more = {name: pd.DataFrame({"run": ["mine"]}) for name in ("zeta", "alpha", "mu", "beta", "omega")}
+    shown = [section.name for section in replace(found, tables=found.tables | more).sections]
+    assert shown[-5:] == list(more) and len(set(shown)) == len(shown)
 
 
 def test_a_run_scored_with_other_thresholds_shows_those_numbers(runs, tmp_path):

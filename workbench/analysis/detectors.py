@@ -249,8 +249,8 @@ def stated() -> pd.DataFrame:
     return pd.DataFrame(_kept()["rows"])
 
 
-def sentence(settings: VadSettings, rate_hz: int = 24_000) -> str:
-    """What to say beside a latency limit measured by this detector.
+def sentence(settings: VadSettings | Mapping[str, Any], rate_hz: int = 24_000) -> str:
+    """What to say beside a latency limit measured by this detector. settings : or the `vad` of a score.json.
 
     Examples
     --------
@@ -272,10 +272,10 @@ def sentence(settings: VadSettings, rate_hz: int = 24_000) -> str:
     )
 
 
-def settings_key(settings: VadSettings) -> str:
+def settings_key(settings: VadSettings | Mapping[str, Any]) -> str:
     """The settings that differ from the default, as text; '' for the default."""
-    usual = VadSettings().model_dump()
-    return ", ".join(f"{name} {value}" for name, value in settings.model_dump().items() if value != usual[name])
+    given, usual = dict(settings), VadSettings().model_dump()
+    return ", ".join(f"{name} {given[name]}" for name in usual if given.get(name, usual[name]) != usual[name])
 
 
 def _kept() -> Mapping[str, Any]:

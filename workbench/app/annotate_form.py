@@ -14,10 +14,9 @@ from panel.viewable import Viewer
 from workbench.app import annotations
 from workbench.app.annotation_files import labelling
 from workbench.app.annotations import Change, Said
+from workbench.app.components import css
 from workbench.app.detail import Detail
-from workbench.app.judged import Opinion
-from workbench.app.look import css
-from workbench.app.run_rows import RunRows, benchmark_of, signature
+from workbench.app.run_rows import Opinion, RunRows, benchmark_of, signature
 from workbench.app.store import KEY
 from workbench.app.workspace import Workspace
 from workbench.errors import InputError
@@ -83,7 +82,7 @@ class AnnotateForm(Viewer):
         run = self.workspace.store.runs.get(detail.key[0])
         if run is None:
             return
-        people, history, _ = annotations.of_row(run.folder, *detail.key[1:])
+        people, history = annotations.of_row(run.folder, *detail.key[1:])
         own = next((said for said in people if said.annotator == self.form.annotator), None)
         judges = labelling(benchmark_of(run.benchmark))
         subject = {
@@ -163,14 +162,7 @@ def _fields(said: Said | None) -> dict[str, Any]:
 
 def summary(said: Said) -> str:
     """What one person says, in one line."""
-    parts = [f"verdict {_RIGHT[said.verdict]}"] if said.verdict else []
-    parts += [f"judge {name} {_RIGHT[stance]}" for name, stance in said.judges.items()]
-    parts += [f"{name} {text}" for name, text in (("label", said.label), ("score", said.score)) if text]
-    parts += [f"{t_s:.2f} s {text}".strip() for t_s, text in sorted(said.moments.values())]
-    return plain("; ".join([*parts, *([said.note] if said.note else [])]), 1500)
-
-
-_RIGHT = {"agree": "right", "disagree": "wrong"}
+    return plain("; ".join(filter(None, (*said.facts, said.note))), 1500)
 
 
 def line(each: Change) -> str:
@@ -180,5 +172,5 @@ def line(each: Change) -> str:
         gone = each.target and each.t_s is None and not each.value
         said = "taken back" if gone else f"{'' if each.t_s is None else f'{each.t_s:.2f} s'} {each.value}".strip()
     else:
-        said = _RIGHT.get(each.value, each.value) if each.value else "taken back"
+        said = annotations.IN_WORDS.get(each.value, each.value) if each.value else "taken back"
     return plain(f"{each.date.replace('T', ' ')} {each.annotator}: {what} {said}", 400)

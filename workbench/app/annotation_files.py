@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
+from textgrid import IntervalTier, PointTier, TextGrid
 
 from workbench.app import annotations
 from workbench.app.annotations import Said
+from workbench.app.detail import Detail, load_detail
 from workbench.app.run_rows import benchmark_of
 from workbench.contract import Benchmark
 from workbench.errors import InputError
-from workbench.files import write_text
+from workbench.files import write_atomically, write_text
 from workbench.judges.base import Judge
 from workbench.judges.records import judge_folders, load_latest, write_csv
 from workbench.pictures.texts import plain
@@ -75,58 +76,31 @@ def write_table(path: Path, frame: pd.DataFrame) -> None:
     write_csv(path, frame.map(lambda cell: plain(cell) if isinstance(cell, str) else cell))
 
 
-def textgrid(duration_s: float, points: Mapping[str, Iterable[tuple[float, str]]],
-             intervals: Mapping[str, Iterable[tuple[float, float, str]]]) -> str:  # fmt: skip
-    """A Praat TextGrid: one point tier a name in `points`, one interval tier a name in `intervals`.
+def textgrid(
+    duration_s: float,
+    points: Mapping[str, Iterable[tuple[float, str]]],
+    intervals: Mapping[str, Iterable[tuple[float, float, str]]],
+) -> TextGrid:
+    """One point tier a name in `points`, one interval tier a name in `intervals`, whose spans are disjoint.
 
-    Praat wants interval tiers without gaps, and points strictly inside in order: gaps are filled with
-    empty intervals, and of two marks at the same millisecond the texts are joined.
+    Praat wants points apart, so the texts of marks at one moment are joined.
     """
-    tiers = []
+    grid = TextGrid(maxTime=duration_s)
     for name, spans in intervals.items():
-        filled = _filled(spans, duration_s)
-        body = "".join(
-            f"        intervals [{number}]:\n            xmin = {start:.6f}\n            xmax = {end:.6f}\n"
-            f'            text = "{_quoted(text)}"\n'
-            for number, (start, end, text) in enumerate(filled, start=1)
-        )
-        tiers.append(("IntervalTier", name, f"        intervals: size = {len(filled)}\n{body}"))
+        tier = IntervalTier(_line(name), 0, duration_s)
+        for start, end, text in spans:
+            tier.add(start, end, _line(text))
+        grid.append(tier)
     for name, marks in points.items():
         at: dict[float, list[str]] = {}
         for t_s, text in sorted(marks):
-            at.setdefault(round(min(max(t_s, 0.0), duration_s), 3), []).append(text)
-        body = "".join(
-            f"        points [{number}]:\n            number = {t_s:.6f}\n"
-            f'            mark = "{_quoted(", ".join(texts))}"\n'
-            for number, (t_s, texts) in enumerate(at.items(), start=1)
-        )
-        tiers.append(("TextTier", name, f"        points: size = {len(at)}\n{body}"))
-    items = "".join(
-        f'    item [{number}]:\n        class = "{kind}"\n        name = "{_quoted(name)}"\n'
-        f"        xmin = 0\n        xmax = {duration_s:.6f}\n{body}"
-        for number, (kind, name, body) in enumerate(tiers, start=1)
-    )
-    return (
-        'File type = "ooTextFile"\nObject class = "TextGrid"\n\n'
-        f"xmin = 0\nxmax = {duration_s:.6f}\ntiers? <exists>\nsize = {len(tiers)}\nitem []:\n{items}"
-    )
-
-
-def _filled(spans: Iterable[tuple[float, float, str]], duration_s: float) -> list[tuple[float, float, str]]:
-    out, at = [], 0.0
-    for start, end, text in sorted(spans):
-        start, end = max(start, at), min(end, duration_s)
-        if end <= start:
-            continue
-        if start > at:
-            out.append((at, start, ""))
-        out.append((start, end, text))
-        at = end
-    return [*out, (at, duration_s, "")] if at < duration_s or not out else out
-
-
-def _quoted(text: str) -> str:
-    return _line(text).replace('"', '""')
+            at.setdefault(t_s, []).append(_line(text))
+        # The library doubles the quotation marks of labels, as Praat wants them, but not those of a tier's name.
+        tier = PointTier(_line(name).replace('"', "'"), 0, duration_s)
+        for t_s, texts in at.items():
+            tier.add(t_s, ", ".join(texts))
+        grid.append(tier)
+    return grid
 
 
 def _line(text: str) -> str:
@@ -138,20 +112,25 @@ def audacity(marks: Iterable[tuple[float, float, str]]) -> str:
     return "".join(f"{start:.6f}\t{end:.6f}\t{_line(text)}\n" for start, end, text in sorted(marks))
 
 
-def case_files(detail, row: list[Said]) -> dict[str, str]:
-    """File name -> content for one case: TextGrid with speech, window and moments; Audacity labels of the same."""
+def write_case(out: Path, detail: Detail, row: list[Said]) -> list[Path]:
+    """Speech, window and moments of one case below `out`, as TextGrid and as Audacity labels."""
     moments = {said.annotator: [(t_s, text) for t_s, text in said.moments.values()] for said in row if said.moments}
-    spans = {name: [(float(a), float(b), "speech") for a, b in found] for name, found in (detail.spans or {}).items()}
-    window = detail.window
-    intervals = spans | ({"window": [(*window, "window")]} if window else {})
-    end_s = max([detail.duration_s, *(t_s for marks in moments.values() for t_s, _ in marks)])
-    end_s = math.ceil(end_s * 1000) / 1000
+    intervals = {name: [(float(a), float(b), "speech") for a, b in found] for name, found in detail.spans.items()}
+    opens_s, closes_s = detail.window or (0.0, 0.0)
+    if max(opens_s, 0.0) < closes_s:
+        intervals["window"] = [(max(opens_s, 0.0), closes_s, "window")]
+    ends = [t_s for marks in moments.values() for t_s, _ in marks]
+    ends += [end for found in intervals.values() for _, end, _ in found]
     labels = [(t_s, t_s, f"{name}: {text}".strip(": ")) for name, marks in moments.items() for t_s, text in marks]
     labels += [(start, end, f"{name} {text}".strip() if name != text else name)
                for name, found in intervals.items() for start, end, text in found]  # fmt: skip
-    case = ".".join(part for part in detail.key[1:] if part)
+    case = ".".join(part for part in detail.key[1:] if part).replace(":", "_")
     points = {f"moments {name}": marks for name, marks in moments.items()} or {"moments": []}
-    return {f"{case}.TextGrid": textgrid(end_s, points, intervals), f"{case}.labels.txt": audacity(labels)}
+    grid, written = textgrid(max(detail.duration_s, *ends), points, intervals), [out / f"{case}.TextGrid"]
+    write_atomically(written[0], lambda part: grid.write(str(part)))
+    written.append(out / f"{case}.labels.txt")
+    write_text(written[1], audacity(labels))
+    return written
 
 
 def write_run(store, run: str, out: Path) -> list[Path]:
@@ -162,8 +141,6 @@ def write_run(store, run: str, out: Path) -> list[Path]:
     ------
     InputError : nobody has annotated a case of the run.
     """
-    from workbench.app.detail import load_detail
-
     rows = store.runs[run]
     folded = annotations.fold(annotations.read(rows.folder)[0])
     if not folded:
@@ -176,7 +153,5 @@ def write_run(store, run: str, out: Path) -> list[Path]:
         write_table(path, table(run, rows.folder, benchmark, judge))
     for key, row in folded.items():
         detail = load_detail(store, (run, *key))
-        for name, content in case_files(detail, row).items() if detail.row else ():
-            written.append(out / name.replace(":", "_"))
-            write_text(written[-1], content)
+        written += write_case(out, detail, row) if detail.row else []
     return written

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import pandas as pd
+from filelock import FileLock
 from pydantic import Field, ValidationError, field_validator
 
 from workbench.cases import Record, check_id
+from workbench.contract import KEYS
 from workbench.datasets import describe
 from workbench.errors import InputError
 
 NAME = "annotations.jsonl"
 FORMAT = 1
 Kind = Literal["verdict", "judge", "label", "score", "moment", "note"]
-STANCES = ("agree", "disagree")
+IN_WORDS = {"agree": "right", "disagree": "wrong"}
+STANCES = tuple(IN_WORDS)
 _LONGEST = 4_000
 
 
@@ -76,6 +78,14 @@ class Said:
     @property
     def says_something(self) -> bool:
         return bool(self.verdict or self.judges or self.label or self.score or self.note or self.moments)
+
+    @property
+    def facts(self) -> list[str]:
+        """What is said besides the note, each in few words."""
+        out = [f"verdict {IN_WORDS[self.verdict]}"] if self.verdict else []
+        out += [f"judge {name} {IN_WORDS[stance]}" for name, stance in self.judges.items()]
+        out += [f"{name} {text}" for name, text in (("label", self.label), ("score", self.score)) if text]
+        return out + [f"{t_s:.2f} s {text}".strip() for t_s, text in sorted(self.moments.values())]
 
     def take(self, change: Change) -> None:
         """Add the next line of the history."""
@@ -127,29 +137,16 @@ def append(folder: Path, made: Change) -> None:
     """
     line = made.model_dump_json(exclude_defaults=False).encode() + b"\n"
     try:
-        with _alone(folder / NAME) as handle:
-            size = os.fstat(handle).st_size
-            # A line that a crash cut short must not swallow the next one.
-            torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n" if hasattr(os, "pread") else False
-            os.write(handle, b"\n" + line if torn else line)
-            os.fsync(handle)
+        with FileLock(folder / f".{NAME}.lock"), (folder / NAME).open("ab+") as file:
+            if file.seek(0, os.SEEK_END):
+                # A line that a crash cut short must not swallow the next one.
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read(1) == b"\n" else b"\n" + line
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         raise InputError(f"{folder / NAME} cannot be written ({error.strerror}); nothing was saved.") from None
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[int]:
-    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        try:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except (ImportError, OSError):
-            pass  # no locks here (Windows, some network disks): a line is still one write in append mode
-        yield handle
-    finally:
-        os.close(handle)
 
 
 def read(folder: Path) -> tuple[list[Change], list[str]]:
@@ -180,11 +177,10 @@ def fold(history: Iterable[Change]) -> dict[tuple[str, str, str], list[Said]]:
     return {key: row for key, row in folded.items() if row}
 
 
-def of_row(folder: Path, case: str, event: str = "", metric: str = "") -> tuple[list[Said], list[Change], list[str]]:
-    """What people say of one row, its history, and problems of the file."""
-    history, problems = read(folder)
-    own = [each for each in history if (each.case, each.event, each.metric) == (case, event, metric)]
-    return fold(own).get((case, event, metric), []), own, problems
+def of_row(folder: Path, case: str, event: str = "", metric: str = "") -> tuple[list[Said], list[Change]]:
+    """What people say of one row, and its history."""
+    own = [each for each in read(folder)[0] if (each.case, each.event, each.metric) == (case, event, metric)]
+    return fold(own).get((case, event, metric), []), own
 
 
 def words(row: Iterable[Said]) -> str:
@@ -195,13 +191,9 @@ def words(row: Iterable[Said]) -> str:
             out.append(f"{stance}s with verdict")
         if any(stance in said.judges.values() for said in row):
             out.append(f"{stance}s with judge")
-    for name, there in (
-        ("labelled", any(said.label or said.score for said in row)),
-        ("moments", any(said.moments for said in row)),
-        ("note", any(said.note for said in row)),
-    ):
-        out += [name] if there else []
-    return ", ".join(out)
+    there = {"labelled": any(said.label or said.score for said in row), "moments": any(said.moments for said in row),
+             "note": any(said.note for said in row)}  # fmt: skip
+    return ", ".join([*out, *(name for name, found in there.items() if found)])
 
 
 def columns(run) -> pd.DataFrame:
@@ -209,10 +201,10 @@ def columns(run) -> pd.DataFrame:
     history, problems = read(run.folder)
     run.problems += [problem for problem in problems if problem not in run.problems]
     folded = fold(history)
-    out = run.rows[["case", "event", "metric"]].assign(annotation="", annotator="", own_label="")
+    out = run.rows[list(KEYS)].assign(annotation="", annotator="", own_label="")
     if not folded:
         return out
-    rows = [folded.get(key, []) for key in zip(out["case"], out["event"], out["metric"], strict=True)]
+    rows = [folded.get(key, []) for key in zip(*(out[name] for name in KEYS), strict=True)]
     out["annotation"] = [words(row) for row in rows]
     out["annotator"] = [", ".join(said.annotator for said in row) for row in rows]
     out["own_label"] = [", ".join(dict.fromkeys(said.label for said in row if said.label)) for row in rows]

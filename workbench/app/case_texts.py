@@ -7,13 +7,12 @@ from typing import Any
 from pandas.api.types import is_scalar
 
 from workbench.app.detail import Detail
-from workbench.app.judged import judge_called
-from workbench.app.run_rows import CORE, benchmark_of
+from workbench.app.run_rows import CORE, benchmark_of, judge_called
 from workbench.app.store import Store
 from workbench.cases import RATE_HZ
 from workbench.contract import KEYS
 from workbench.pictures.lanes import items, turns_of
-from workbench.pictures.texts import block, esc, highlight, pairs, script
+from workbench.pictures.texts import block, esc, highlight, muted, pairs, script
 
 _SIGNS = {"pass": "✓ pass", "fail": "✗ fail"}
 
@@ -43,23 +42,10 @@ def head(detail: Detail, position: int | None, total: int) -> str:
     )
 
 
-def note(text: str) -> str:
-    return f'<div class="wb-muted" style="padding-left: 6px; font-size: 12px">{esc(text)}</div>' if text else ""
-
-
 def beside(detail: Detail, store: Store, words: str = "") -> str:
     """The column at the side."""
-    return "".join(
-        (
-            _verdict(detail),
-            _chain(detail),
-            _missing(detail),
-            _judges(detail, words),
-            _prompt(detail),
-            _about(detail),
-            _files(detail, store),
-        )
-    )
+    parts = (_verdict(detail), _chain(detail), _missing(detail), _judges(detail, words), _prompt(detail))
+    return "".join((*parts, _about(detail), _files(detail, store)))
 
 
 def _verdict(detail: Detail) -> str:
@@ -71,9 +57,10 @@ def _verdict(detail: Detail) -> str:
     if row["strict"] and row["strict"] != row["verdict"]:
         lines.append(f"<div>Strict variant: {word(row['strict'])}</div>")
     elif row["strict"] in ("pass", "fail"):
-        lines.append(f'<div class="wb-muted">Strict variant: the same ({esc(row["strict"])})</div>')
+        lines.append(muted(f"Strict variant: the same ({esc(row['strict'])})"))
     if detail.flip:
         lines.append(f"<div>Flips: {esc(detail.flip)}.</div>")
+    lines.append(muted(esc(detail.bias)))
     benchmark = benchmark_of(row["benchmark"])
     columns = [column for column in (benchmark.columns if benchmark else ()) if column.table and column.kind != "text"]
     facts = {"metric": row["metric"].replace("_", " "), "event": row["event"], "heard as": row["label"]}
@@ -97,8 +84,8 @@ def _chain(detail: Detail) -> str:
     if not out:
         return ""
     inside = all(step.passed for step in detail.steps)
-    counts = "The event counts." if inside else "The event does not count."
-    return _section("Does this event count?", f'<ol>{"".join(out)}</ol><div class="wb-muted">{counts}</div>')
+    counts = muted("The event counts." if inside else "The event does not count.")
+    return _section("Does this event count?", f"<ol>{''.join(out)}</ol>{counts}")
 
 
 def _missing(detail: Detail) -> str:
@@ -119,9 +106,8 @@ def _judges(detail: Detail, words: str) -> str:
         judge = judge_called(benchmark, opinion.judge)
         said += pairs({name.replace("_", " "): judgement.shown.get(name) for name in (judge.shown if judge else ())})
         named = f"{judge.heading if judge else opinion.judge}{item}"
-        out.append(f"<div><b>{esc(values)}</b></div>{said}"
-                   f'<div class="wb-muted">{esc(named)}, {esc(opinion.spoke)}</div>')  # fmt: skip
-    return _section("Judge", "<hr>".join(out) or '<div class="wb-muted">No judge has judged this case.</div>')
+        out.append(f"<div><b>{esc(values)}</b></div>{said}{muted(f'{esc(named)}, {esc(opinion.spoke)}')}")
+    return _section("Judge", "<hr>".join(out) or muted("No judge has judged this case."))
 
 
 def _prompt(detail: Detail) -> str:
@@ -131,7 +117,7 @@ def _prompt(detail: Detail) -> str:
         f'<div class="wb-part wb-part-{min(place, 2)}"><b>{esc(part.name)}</b>{block(part.text)}</div>'
         for place, part in enumerate(detail.case.prompt)
     ]
-    body = "".join(out) or '<div class="wb-muted">The system prompt is empty.</div>'
+    body = "".join(out) or muted("The system prompt is empty.")
     sent = detail.record.system_prompt if detail.record else None
     if sent is not None and sent != detail.case.system_prompt:
         body += f"<div><b>As sent, which differs:</b>{block(sent)}</div>"
@@ -174,9 +160,8 @@ def below(detail: Detail, words: str = "") -> str:
         when = f"{at.start_s:.2f} to {at.end_s:.2f} s" if at and at.start_s is not None and at.end_s is not None else (
             f"not played: {at.reason}" if at and at.reason else "not played yet")  # fmt: skip
         name = " ".join((cue.id, *turns.get(cue.id, ())))
-        out.append(
-            f'<div class="wb-part"><b>{esc(name)} · {esc(when)} · {esc(cue.speaker)}</b>{script(cue.text)}</div>'
-        )
+        about = esc(f"{name} · {when} · {cue.speaker}")
+        out.append(f'<div class="wb-part"><b>{about}</b>{script(cue.text)}</div>')
     user = _section("User script", "".join(out))
     if detail.record is None:
         return user
@@ -186,5 +171,5 @@ def below(detail: Detail, words: str = "") -> str:
     ]
     nothing_said = ("The agent gives no text of what it says." if detail.record.transcript is None
                     else "The agent said nothing.")  # fmt: skip
-    agent = "".join(lines) or f'<div class="wb-muted">{nothing_said}</div>'
+    agent = "".join(lines) or muted(nothing_said)
     return user + _section("Agent transcript", agent)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import panel as pn
 import param
 from panel.viewable import Viewer
 
 from workbench.app import case_texts
 from workbench.app.annotate_form import AnnotateForm
-from workbench.app.components import Player, RowsTable, head, system, text_pane
+from workbench.app.components import TEXT_CSS, Player, RowsTable, button, head, system, text_pane
 from workbench.app.detail import Detail, load_detail
-from workbench.app.look import TEXT_CSS, WIDGET_CSS
 from workbench.app.store import Key, key_of
 from workbench.app.workspace import Workspace
 from workbench.contract import KEYS
 from workbench.pictures.recording import Picture
-from workbench.pictures.texts import cell
+from workbench.pictures.texts import cell, esc, muted
 
 SIDE_PX = 380
 _NOT_LISTED = ("run", "case", "latency_s", "error")
@@ -38,26 +35,14 @@ class CaseView(Viewer):
         self.head, self.note, self.under, self.side = (text_pane(0) for _ in range(4))
         self._shown = None
         self._keys: list[Key] = []
-        buttons = [
-            ("fit (f)", self.wave.fit),
-            ("window (w)", self.wave.zoom_to_window),
-            ("spectrogram (s)", self._spectrum),
-        ]
         self.buttons = [
-            pn.widgets.Button(name=name, height=30, margin=(0, 6, 0, 0), stylesheets=[WIDGET_CSS])
-            for name, _ in buttons
-        ]
-        for button, (_, act) in zip(self.buttons, buttons, strict=True):
-            button.on_click(lambda event, act=act: act())
-        self.previous, self.next = (
-            pn.widgets.Button(name=name, height=30, width=width, margin=(0, 6, 0, 0), stylesheets=[WIDGET_CSS])
-            for name, width in (("↑ (k)", 58), ("↓ (j)", 58))
-        )
-        self.previous.on_click(lambda event: workspace.step(-1))
-        self.next.on_click(lambda event: workspace.step(1))
-        self.player.param.watch(lambda *events: self._viewed(), "viewport")
+            button("fit (f)", self.wave.fit), button("window (w)", self.wave.zoom_to_window),
+            button("spectrogram (s)", self._spectrum),
+            button("↑ (k)", lambda: workspace.step(-1), width=58), button("↓ (j)", lambda: workspace.step(1), width=58),
+        ]  # fmt: skip
+        self.player.param.watch(lambda event: self.wave.see(event.new), "viewport")
         self.player.param.watch(lambda *events: self._moved(), "time")
-        self.wave.param.watch(lambda *events: self._zoomed(), "span")
+        self.wave.param.watch(lambda *events: workspace.param.update(span=self.wave.zoom), "span")
         workspace.param.watch(lambda *events: self.load(), ["run", "case", "event", "metric"])
         workspace.param.watch(lambda *events: self._reread(), "version")
         workspace.param.watch(lambda *events: self.load(again=True), "served")
@@ -95,7 +80,7 @@ class CaseView(Viewer):
             self.player.systems = [system(space.run, detail, source)]
             self.under.object = case_texts.below(detail, space.words)
             self.side.object = case_texts.beside(detail, space.store, space.words)
-            self.note.object = case_texts.note(detail.loudness)
+            self.note.object = muted(esc(detail.loudness))
             self._place()
             self._list()
 
@@ -131,14 +116,6 @@ class CaseView(Viewer):
 
     # -- browser -> state ----------------------------------------------------------------------
 
-    def _viewed(self) -> None:
-        seen = [float(value) for value in self.player.viewport]
-        if len(seen) == 2 and seen[0] < seen[1] and not _near(seen, self.wave.span, 1e-6):
-            self.wave.span = seen
-
-    def _zoomed(self) -> None:
-        self.workspace.span = [] if _near(self.wave.span, self.wave.whole, 0.01) else self.wave.span
-
     def _moved(self) -> None:
         self.workspace.at_s = float(self.player.time) or None
 
@@ -163,7 +140,7 @@ class CaseView(Viewer):
     def __panel__(self):
         row = {"margin": (0, 0, 6, 0), "sizing_mode": "stretch_width"}
         left = pn.Column(
-            pn.Row(self.head, *self.buttons, self.previous, self.next, **row),
+            pn.Row(self.head, *self.buttons, **row),
             pn.pane.Bokeh(self.wave.layout, sizing_mode="stretch_width", margin=0),
             self.note,
             pn.Row(self.player, margin=(6, 0, 8, 0), sizing_mode="stretch_width"),
@@ -174,7 +151,3 @@ class CaseView(Viewer):
             margin=(0, 12, 0, 0),
         )
         return pn.Row(left, pn.Column(self.side, width=SIDE_PX, margin=0), sizing_mode="stretch_width")
-
-
-def _near(a: Sequence[float], b: Sequence[float], within_s: float) -> bool:
-    return all(abs(x - y) < within_s for x, y in zip(a, b, strict=True))

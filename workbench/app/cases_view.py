@@ -8,12 +8,11 @@ import panel as pn
 import param
 from panel.viewable import Viewer
 
-from workbench.app.components import Facets, RowsTable, head, text_pane
-from workbench.app.look import WIDGET_CSS
+from workbench.app.components import WIDGET_CSS, Facets, RowsTable, button, head, text_pane
 from workbench.app.store import key_of
-from workbench.app.tables import muted, strip
+from workbench.app.tables import strip
 from workbench.app.workspace import Workspace
-from workbench.pictures.texts import cell, esc, plain
+from workbench.pictures.texts import cell, esc, muted, plain
 
 SIDE_PX = 232
 _ALWAYS = ("run", "verdict")
@@ -37,11 +36,10 @@ class CasesView(Viewer):
         )
         self.sliders: dict[str, pn.widgets.RangeSlider] = {}
         self.ranges = pn.Column(margin=0)
-        self.reset = pn.widgets.Button(name="clear filters", height=28, **self._css)
+        self.reset = button("clear filters", workspace.clear, height=28, **self._css)
         self.by = pn.widgets.RadioButtonGroup(options=["run"], height=28, margin=(0, 0, 4, 0), stylesheets=[WIDGET_CSS])
         self.strip, self.notes = text_pane(), text_pane()
         self._drawn: tuple | None = None
-        self.reset.on_click(lambda event: workspace.clear())
         self.search.param.watch(lambda event: workspace.param.update(words=event.new), "value")
         self.by.param.watch(lambda event: workspace.param.update(by=event.new), "value")
         self.facets.param.watch(lambda event: workspace.param.update(chosen=event.new), "chosen")

@@ -8,18 +8,17 @@ import panel as pn
 
 from workbench.analysis.compare import Comparison, compare
 from workbench.app.case_texts import word
-from workbench.app.components import Player, RowsTable, head, system, text_pane
+from workbench.app.components import WIDGET_CSS, Player, RowsTable, head, system, text_pane
 from workbench.app.detail import Detail, load_detail
 from workbench.app.filters import ordered
-from workbench.app.look import WIDGET_CSS
 from workbench.app.run_rows import RunRows
 from workbench.app.side_by_side import Together, identity, load_tables, rule_switch
 from workbench.app.store import key_of
-from workbench.app.tables import muted, tests_table
+from workbench.app.tables import tests_table
 from workbench.contract import KEYS
 from workbench.errors import InputError
 from workbench.pictures.recording import Picture
-from workbench.pictures.texts import cell, esc, nothing, number
+from workbench.pictures.texts import cell, esc, muted, nothing, rounded
 from workbench.runs import load_run
 
 _WHICH = {"all differences": "all", "wins": "wins", "losses": "losses"}
@@ -116,8 +115,7 @@ class CompareView(Together):
 
     def _page(self) -> None:
         table, rule = self.table, self.workspace.rule
-        order = ordered(self.differing, np.arange(len(self.differing)), table.sort.lstrip("-"),
-                        table.sort.startswith("-"))  # fmt: skip
+        order = ordered(self.differing, np.arange(len(self.differing)), table.sort)
         frame = self.differing = self.differing.iloc[order].reset_index(drop=True)
         known = self.workspace.table.shown()
         columns = [head(column) for name, column in known.items() if name in frame]
@@ -180,7 +178,7 @@ class CompareView(Together):
             return f"{name}{first} <span class='wb-muted'>{esc(' '.join(missing), 300)}</span>"
         lacking = [text for text in missing if "judge" not in text.lower()][:1]
         if not nothing(row["judge_score"]):
-            lacking.append(f"judge {number(float(row['judge_score']))}")
+            lacking.append(f"judge {rounded(float(row['judge_score']))}")
         aside = "".join(f' <span class="wb-muted">{esc(text, 160)}</span>' for text in lacking)
         said = esc(row["reason"] or "no reason is given", 400)
         return f"{name}{first} {word(row[self.workspace.rule])} {said}{aside}"
@@ -205,13 +203,8 @@ class CompareView(Together):
             self.workspace.select((run, *key_of(self.differing.iloc[place], KEYS)))
 
     def _viewed(self) -> None:
-        view = [float(each) for each in self.player.viewport]
-        if len(view) != 2 or view[0] >= view[1]:
-            return
-        if any(abs(a - b) > 1e-6 for a, b in zip(view, self.stack.span, strict=True)):
-            self.stack.span = view
-        whole = all(abs(a - b) < 0.01 for a, b in zip(view, self.stack.whole, strict=True))
-        self.workspace.span = [] if whole else view
+        self.stack.see(self.player.viewport)
+        self.workspace.span = self.stack.zoom
 
     def step(self, by: int) -> None:
         """The next or previous row on which the runs differ."""

@@ -14,11 +14,23 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from workbench.app.look import TEXT_CSS, css
 from workbench.contract import Column
 from workbench.pictures import standalone
 
 _HERE = Path(__file__).parent / "browser"
+
+
+def css(name: str) -> str:
+    """A style sheet of browser/; its colours are the properties that the page sets."""
+    return (_HERE / f"{name}.css").read_text(encoding="utf-8")
+
+
+TEXT_CSS = css("text")
+"""For HTML panes, which live in shadow roots."""
+
+WIDGET_CSS = css("widgets")
+"""For Panel's own widgets."""
+
 _CONTROLS = css("controls")
 
 
@@ -216,9 +228,16 @@ def system(name: str, detail: Any, src: str, lead_s: float = 0.0) -> dict[str, A
     return {"name": name, "src": src, "lead": lead_s, "length_s": detail.duration_s, "group": " ".join(detail.key[1:])}
 
 
-def text_pane(below: int = 6, **more: Any) -> pn.pane.HTML:
+def text_pane(below: int = 6) -> pn.pane.HTML:
     """A pane of escaped HTML. below : margin in pixels."""
-    return pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, below, 0), stylesheets=[TEXT_CSS], **more)
+    return pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, below, 0), stylesheets=[TEXT_CSS])
+
+
+def button(name: str, act: Callable[[], Any], **more: Any) -> pn.widgets.Button:
+    """A button in the page's look. act : what a click does."""
+    made = pn.widgets.Button(name=name, **({"height": 30, "margin": (0, 6, 0, 0), "stylesheets": [WIDGET_CSS]} | more))
+    made.on_click(lambda event: act())
+    return made
 
 
 _KINDS = {"number": "number", "seconds": "number", "text": "long"}

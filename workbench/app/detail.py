@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,13 @@ from typing import Any
 import pandas as pd
 
 from workbench import contract, episodes
-from workbench.app.judged import Opinion, opinions
+from workbench.analysis import detectors
+from workbench.app.run_rows import Opinion, opinions
 from workbench.app.store import Key, Store, whole_key
 from workbench.contract import Benchmark, Step
 from workbench.deciding import Decider
 from workbench.errors import InputError
 from workbench.pictures.lanes import Lane, read
-from workbench.scoring import CHANNELS
-
-__all__ = ["CHANNELS", "Detail", "load_detail"]
 
 
 @dataclass
@@ -28,6 +27,7 @@ class Detail(Lane):
     row: dict[str, Any] = field(default_factory=dict)
     opinions: list[Opinion] = field(default_factory=list)
     flip: str | None = None
+    bias: str = ""
     steps: list[Step] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
@@ -54,7 +54,7 @@ def load_detail(store: Store, key: Key) -> Detail:
         out.missing.append(str(error))
     read(out, run.folder, case_id, benchmark, event, metric)
     if benchmark is not None and out.measurement:
-        _add_rules(out, benchmark)
+        _add_rules(out, benchmark, run.score)
     found, problems = opinions(run.folder / "judgements", case_id)
     out.opinions = [opinion for opinion in found if opinion.judgement.item in ("", event)]
     out.missing += problems
@@ -64,12 +64,15 @@ def load_detail(store: Store, key: Key) -> Detail:
     return out
 
 
-def _add_rules(out: Detail, benchmark: Benchmark) -> None:
-    """Where the row flips, at the run's own thresholds, and the steps by which it counts."""
+def _add_rules(out: Detail, benchmark: Benchmark, score: Mapping[str, Any]) -> None:
+    """Where the row flips, at the run's own thresholds, the steps by which it counts, and the bias of its times."""
     row = out.measurement | {"reason": out.measurement.get("code")}
     [flip] = Decider(benchmark, pd.DataFrame([row])).flips(out.limits)
     out.flip = None if flip is None else str(flip)
     out.steps = benchmark.steps(row) if benchmark.steps else []
+    limit = benchmark.threshold.get(out.row["limit"])
+    if limit is not None and limit.unit in ("s", "ms"):
+        out.bias = detectors.sentence(score["vad"])
 
 
 def _files(folder: Path, case_id: str) -> list[str]:

@@ -17,19 +17,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from workbench.app import annotations, case_texts
-from workbench.app.detail import CHANNELS, Detail, load_detail
-from workbench.app.look import css
+from workbench.app.components import css
+from workbench.app.detail import Detail, load_detail
 from workbench.app.store import Key, Store
 from workbench.errors import InputError
 from workbench.files import write_atomically, write_text
 from workbench.pictures import standalone
 from workbench.pictures.peaks import encode
-from workbench.pictures.texts import cell, esc, nothing, plain
+from workbench.pictures.texts import block, cell, esc, nothing, plain
 from workbench.pictures.theme import DARK, LIGHT, variables
+from workbench.scoring import CHANNELS
 from workbench.version import VERSION
 
 _NOT_LISTED = ("case", "latency_s", "judge_score", "error", "annotation")
@@ -44,7 +44,7 @@ def case_page(store: Store, key: Key, *, audio: dict[str, str] | None = None, ba
     InputError : there is no such row.
     """
     detail = _detail(store, key)
-    people, _, _ = annotations.of_row(store.runs[key[0]].folder, *key[1:])
+    people, _ = annotations.of_row(store.runs[key[0]].folder, *key[1:])
     inline = ""
     if audio is None and detail.recording is not None:
         inline = detail.recording.data_url()
@@ -52,7 +52,7 @@ def case_page(store: Store, key: Key, *, audio: dict[str, str] | None = None, ba
     nonce = secrets.token_urlsafe(12)
     context = {
         "title": plain(f"{' '.join(key[1:]).strip()} in {key[0]}: {detail.row['verdict']}"),
-        "css": Markup(_css() + css_file("case.css")),
+        "css": _css(),
         "head": Markup(case_texts.head(detail, 0, 1).partition('<span class="wb-muted">·')[0]),
         "picture": Markup(standalone.block(detail, audio=audio or {}, inline=inline, moments=moments, keys=True,
                                            nonce=nonce)),
@@ -63,7 +63,7 @@ def case_page(store: Store, key: Key, *, audio: dict[str, str] | None = None, ba
                  "arrows move by a second, w and f zoom, l loops the window; the wheel zooms, a click seeks.",
         "nonce": nonce, "back": back,
     }  # fmt: skip
-    return _environment().get_template("case.html").render(context)
+    return standalone.template("workbench.app", "case.html").render(context)
 
 
 def export_case(store: Store, key: Key, out: Path) -> Path:
@@ -118,10 +118,10 @@ def export_bundle(
     context = {
         "title": plain(title), "rows": rows, "heads": ["case", *columns.values()], "nonce": secrets.token_urlsafe(12),
         "verdict_at": list(columns).index("verdict") if "verdict" in columns else -1,
-        "css": Markup(_css() + css_file("case.css")),
+        "css": _css(),
         "about": f"Exported by Duplex Workbench {VERSION}, {datetime.now(UTC):%Y-%m-%d %H:%M UTC}.",
     }  # fmt: skip
-    write_text(out / "index.html", _environment().get_template("index.html").render(context))
+    write_text(out / "index.html", standalone.template("workbench.app", "index.html").render(context))
     return out / "index.html"
 
 
@@ -147,30 +147,17 @@ def _detail(store: Store, key: Key) -> Detail:
     return detail
 
 
-def _people(people: list) -> str:
+def _people(people: list[annotations.Said]) -> str:
     """What people said of the case, with the note as it was written."""
     out = []
     for said in people:
-        facts = [f"verdict: {said.verdict}"] if said.verdict else []
-        facts += [f"judge {name}: {stance}" for name, stance in said.judges.items()]
-        facts += [f"label: {said.label}"] if said.label else []
-        facts += [f"score: {said.score}"] if said.score else []
-        facts += [f"{t_s:.2f} s {text}".strip() for t_s, text in sorted(said.moments.values())]
-        note = f'<div class="wb-text">{esc(said.note)}</div>' if said.note else ""
-        out.append(f'<div class="wb-part"><b>{esc(said.annotator)}</b> {esc("; ".join(facts))}{note}</div>')
+        note = block(said.note) if said.note else ""
+        out.append(f'<div class="wb-part"><b>{esc(said.annotator)}</b> {esc("; ".join(said.facts))}{note}</div>')
     return f"<section><h3>Annotations</h3>{''.join(out)}</section>" if out else ""
 
 
-def _css() -> str:
+def _css() -> Markup:
     light, dark = (f"{variables(theme)} color-scheme: {theme.name};" for theme in (LIGHT, DARK))
+    own = (Path(__file__).parent / "templates" / "case.css").read_text(encoding="utf-8")
     shared = css("text").replace(":host", "body") + standalone.style()
-    return f":root {{ {light} }} :root[data-theme=dark] {{ {dark} }}\n{shared}\n"
-
-
-def css_file(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
-
-
-def _environment() -> Environment:
-    return Environment(loader=PackageLoader("workbench.app"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-                       undefined=StrictUndefined)  # fmt: skip
+    return Markup(f":root {{ {light} }} :root[data-theme=dark] {{ {dark} }}\n{shared}\n{own}")

@@ -109,8 +109,7 @@ class Table:
         for name, (low, high) in filters.ranges.items():
             if name in self.frame:
                 masks[name] = self._mask(
-                    (name, low, high),
-                    lambda n=name, lo=low, hi=high: self.frame[n].between(lo, hi).to_numpy(bool),
+                    (name, low, high), lambda n=name, lo=low, hi=high: self.frame[n].between(lo, hi).to_numpy(bool)
                 )
         for word in terms(filters.words):
             masks[f"word {word}"] = self._mask(("word", word), lambda w=word: self._has(w))
@@ -156,14 +155,15 @@ def _words(column: pd.Series) -> pd.Series:
     return column.astype(str).where(column.notna(), "").astype(str)
 
 
-def ordered(frame: pd.DataFrame, rows: np.ndarray, column: str, descending: bool) -> np.ndarray:
-    """The positions sorted by a column; rows without a value come last, equal ones keep their order."""
+def ordered(frame: pd.DataFrame, rows: np.ndarray, sort: str) -> np.ndarray:
+    """The positions sorted by a column, '-' before its name for descending; rows without a value come last."""
+    column = sort.lstrip("-")
     if not column or column not in frame or not len(rows):
         return rows
     values = frame[column].iloc[rows].reset_index(drop=True)
     if values.dtype.kind not in "fiub":
         values = values.astype(str).where(values.astype(str) != "")
-    return rows[values.sort_values(ascending=not descending, kind="stable", na_position="last").index.to_numpy()]
+    return rows[values.sort_values(ascending=column == sort, kind="stable", na_position="last").index.to_numpy()]
 
 
 def pass_rates(frame: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:

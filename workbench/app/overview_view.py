@@ -11,16 +11,17 @@ from typing import Any
 
 import panel as pn
 
-from workbench.app.components import text_pane
-from workbench.app.look import WIDGET_CSS
-from workbench.app.side_by_side import Choice, Kept, Together, identity
+from workbench.app.components import WIDGET_CSS, text_pane
+from workbench.app.side_by_side import Choice, Together, identity
 from workbench.app.tables import calibration_table, configuration_table, figures_table, judged_tables
 from workbench.errors import InputError
 from workbench.report.charts import drawn
+from workbench.report.figures import table_of
 from workbench.report.gather import Gathered, gather
-from workbench.report.page import configuration, table_of
+from workbench.report.page import configuration
 
-_counted: Kept[Gathered | str] = Kept(6)
+_counted: dict[tuple, Gathered | str] = {}
+_KEEP = 6
 _counting = threading.Lock()
 """One count at a time: several sessions that open the same runs wait for one another, then find it done."""
 
@@ -29,13 +30,14 @@ def count(choice: Choice) -> Gathered | str:
     """Everything about these runs, or the sentence that says why not."""
     key = tuple(map(identity, choice.runs))
     with _counting:
-        found = _counted.get(key)
-        if found is None:
-            try:
-                found = gather(choice.folders)
-            except InputError as error:
-                found = str(error)
-            _counted.put(key, found)
+        found = _counted.pop(key, None)
+        try:
+            found = found or gather(choice.folders)
+        except InputError as error:
+            found = str(error)
+        _counted[key] = found  # the last, so that the first is what was not asked for longest
+        if len(_counted) > _KEEP:
+            del _counted[next(iter(_counted))]
         return found
 
 

@@ -16,8 +16,8 @@ import pandas as pd
 
 from workbench.analysis.sweep import Sweep, sweep
 from workbench.app.store import Key
-from workbench.contract import FAIL, KEYS, PASS, Benchmark, Score
-from workbench.deciding import Decider
+from workbench.contract import KEYS, Benchmark, Score
+from workbench.deciding import Decider, score_of
 from workbench.statistics import tau_b
 
 
@@ -47,27 +47,21 @@ class Redecide:
         self.benchmark, self.rule, self.names = benchmark, rule, tuple(measurements)
         self.limits = benchmark.limits(limits)
         self.deciders = {name: Decider(benchmark, frame) for name, frame in measurements.items()}
-        found = {name: benchmark.scores(frame) for name, frame in measurements.items()}
-        self.scores: dict[str, Score] = next(iter(found.values()))
+        self._own = {name: benchmark.scores(frame) for name, frame in measurements.items()}
+        self.scores: Mapping[str, Score] = next(iter(self._own.values()))
         """Score name -> what it is; its masks are the first run's."""
-        self._masks = {name: _masks(scores) for name, scores in found.items()}
         self.before = {name: self._states(name, {}) for name in self.names}
         self.base = self._scores(self.before)
 
     def _states(self, name: str, settings: Mapping[str, np.ndarray | float]) -> np.ndarray:
         return self.deciders[name].states(self.limits | dict(settings), strict=self.rule == "strict")
 
+    def _score(self, name: str, states: Mapping[str, np.ndarray]) -> np.ndarray:
+        """states : run -> int8 (k, rows). float (k, systems)."""
+        return np.stack([score_of(states[run], self._own[run][name]) for run in self.names], axis=1)
+
     def _scores(self, states: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """states : run -> int8 (k, rows). Score name -> float (k, systems)."""
-        columns = []
-        for name in self.names:
-            plus, minus, has_minus = self._masks[name]
-            passed, measured = (states[name] == PASS).astype(np.float32), (states[name] >= FAIL).astype(np.float32)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                first, second = (passed @ plus) / (measured @ plus), (passed @ minus) / (measured @ minus)
-            columns.append(np.where(has_minus, first - second, first))
-        stacked = np.stack(columns, axis=1)  # (k, systems, scores)
-        return {name: stacked[:, :, at] for at, name in enumerate(self.scores)}
+        return {name: self._score(name, states) for name in self.scores}
 
     def at(self, settings: Mapping[str, float], ranking: str | None = None) -> Answer:
         """Decide every run under one setting. `ranking` : the score that tau is of (the benchmark's own)."""
@@ -82,8 +76,8 @@ class Redecide:
         xs, ys = self.axis(x), self.axis(y)
         mesh_y, mesh_x = np.meshgrid(ys, xs, indexing="ij")
         columns = {name: float(value) for name, value in settings.items()} | {x: mesh_x.ravel(), y: mesh_y.ravel()}
-        found = self._scores({name: self._states(name, columns) for name in self.names})
-        return found[score].T.reshape(len(self.names), len(ys), len(xs))
+        found = self._score(score, {name: self._states(name, columns) for name in self.names})
+        return found.T.reshape(len(self.names), len(ys), len(xs))
 
     def axis(self, threshold: str) -> np.ndarray:
         """The values of one threshold on a map: the preset's or a few around the default, and the one in force."""
@@ -107,11 +101,3 @@ class Redecide:
         part = Decider(self.benchmark, self.deciders[name].frame.iloc[list(rows)])
         found = part.flips(self.limits | dict(settings), strict=self.rule == "strict")
         return ["" if flip is None else str(flip) for flip in found]
-
-
-def _masks(scores: Mapping[str, Score]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """plus and minus as float32 (rows, scores), and whether a score has a minus, bool (scores,)."""
-    plus = np.stack([each.plus for each in scores.values()], axis=1)
-    minus = [np.zeros(len(plus), bool) if each.minus is None else each.minus for each in scores.values()]
-    has_minus = np.array([each.minus is not None for each in scores.values()])
-    return plus.astype(np.float32), np.stack(minus, axis=1).astype(np.float32), has_minus

@@ -8,6 +8,7 @@ import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import panel as pn
 import param
@@ -15,16 +16,14 @@ from panel.custom import JSComponent
 from panel.viewable import Viewer
 
 from workbench.app import annotation_files, annotations
-from workbench.app.components import text_pane
+from workbench.app.components import TEXT_CSS, WIDGET_CSS, button, css, text_pane
 from workbench.app.detail import load_detail
 from workbench.app.export import case_page, export_bundle, page_name
-from workbench.app.look import TEXT_CSS, WIDGET_CSS, css
 from workbench.app.run_rows import benchmark_of
 from workbench.app.store import Key, key_of
-from workbench.app.tables import muted
 from workbench.app.workspace import IN_LINK, Workspace, to_query
 from workbench.errors import InputError
-from workbench.pictures.texts import esc, plain
+from workbench.pictures.texts import esc, muted, plain
 
 MOST_CASES = 60
 """A larger bundle would go through the browser's memory twice; the command line writes any number."""
@@ -53,7 +52,7 @@ class ShareView(Viewer):
         self.link = CopyLink(sizing_mode="stretch_width", margin=(0, 0, 12, 0))
         self.case, self.rows, self.people, self.told = (text_pane() for _ in range(4))
         self.page = _download("download this case", "case.html", self._case_page, **css)
-        self.prepare = pn.widgets.Button(name="prepare the bundle", height=30, width=170, **css)
+        self.prepare = button("prepare the bundle", self.make_bundle, width=170, **css)
         self.bundle = _download("download the bundle", "cases.zip", lambda: io.BytesIO(self._zip), visible=False, **css)
         self.labels = _download("download TextGrid and Audacity labels", "case.zip", self._case_labels, **css)
         self.run = pn.widgets.Select(options=[], width=260, **css)
@@ -63,7 +62,6 @@ class ShareView(Viewer):
         self._working: threading.Thread | None = None
         self.of.param.watch(lambda *events: self.update(), "value")
         self.run.param.watch(lambda *events: self.update(), "value")
-        self.prepare.on_click(lambda event: self.make_bundle())
         watched = [*dict.fromkeys(IN_LINK.values()), "rows", "version"]
         workspace.param.watch(lambda *events: self.update(), watched)
         self.param.watch(lambda *events: self.update(), "active")
@@ -108,11 +106,7 @@ class ShareView(Viewer):
                    "the sweep": "sweep", "the overview": "overview"}  # fmt: skip
         if self.of.options != options:
             self.of.param.update(options=options, value="case" if space.case else "cases")
-        query = dict(part.partition("=")[::2] for part in to_query(space).lstrip("?").split("&") if part)
-        query.pop("view", None)
-        if self.of.value != "cases":
-            query = {"view": self.of.value} | query
-        self.link.query = "?" + "&".join(f"{name}={text}" for name, text in query.items()) if query else ""
+        self.link.query = to_query(space, view=self.of.value)
 
     # -- making files --------------------------------------------------------------------------
 
@@ -134,7 +128,8 @@ class ShareView(Viewer):
 
         def work() -> None:
             try:
-                made, said = bundle_zip(store, keys), ""
+                made = _zipped(lambda out: export_bundle(store, keys, out, title=f"{len(keys)} cases")).getvalue()
+                said = ""
             except InputError as error:
                 made, said = b"", str(error)
             finish = lambda: self._made(made, said, keys)  # noqa: E731
@@ -152,9 +147,9 @@ class ShareView(Viewer):
         self.told.object = muted(f"{len(made) / 1e6:.1f} MB, ready." if made else esc(said, 300))
 
     def _case_labels(self) -> io.BytesIO:
-        key = self.workspace.key
-        people, _, _ = annotations.of_row(self.workspace.store.runs[key[0]].folder, *key[1:])
-        return _zipped(annotation_files.case_files(load_detail(self.workspace.store, key), people))
+        key, store = self.workspace.key, self.workspace.store
+        people, _ = annotations.of_row(store.runs[key[0]].folder, *key[1:])
+        return _zipped(lambda out: annotation_files.write_case(out, load_detail(store, key), people))
 
     def _table(self) -> io.BytesIO:
         run = self.workspace.store.runs[self.run.value]
@@ -166,12 +161,13 @@ class ShareView(Viewer):
             return io.BytesIO(path.read_bytes())
 
     def _run_zip(self) -> io.BytesIO:
-        with tempfile.TemporaryDirectory() as folder:
+        def write(out: Path) -> None:
             try:
-                paths = annotation_files.write_run(self.workspace.store, self.run.value, Path(folder))
+                annotation_files.write_run(self.workspace.store, self.run.value, out)
             except InputError as error:
-                return _zipped({"nothing.txt": plain(error)})
-            return _zipped({path.name: path.read_bytes() for path in paths})
+                (out / "nothing.txt").write_text(plain(error), encoding="utf-8")
+
+        return _zipped(write)
 
     def __panel__(self):
         wide = {"sizing_mode": "stretch_width", "margin": (0, 0, 18, 0)}
@@ -185,19 +181,13 @@ class ShareView(Viewer):
         )  # fmt: skip
 
 
-def bundle_zip(store, keys: list[Key]) -> bytes:
-    """A bundle as one zip."""
-    with tempfile.TemporaryDirectory() as folder:
-        export_bundle(store, keys, Path(folder), title=f"{len(keys)} cases")
-        paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-        return _zipped({path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}).getvalue()
-
-
-def _zipped(files: dict[str, str | bytes]) -> io.BytesIO:
+def _zipped(write: Callable[[Path], Any]) -> io.BytesIO:
+    """A zip of what `write` puts into the folder that it is given."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        write(Path(folder))
+        for path in sorted(path for path in Path(folder).rglob("*") if path.is_file()):
+            archive.write(path, path.relative_to(folder))
     stream.seek(0)
     return stream
 

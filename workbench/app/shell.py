@@ -7,7 +7,6 @@ one, write it in a module of its own and add a line to `VIEWS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -19,8 +18,7 @@ from workbench.app import annotations, files
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView
 from workbench.app.compare_view import CompareView
-from workbench.app.components import Address, Keys
-from workbench.app.look import TEXT_CSS, WIDGET_CSS, page_css
+from workbench.app.components import TEXT_CSS, WIDGET_CSS, Address, Keys, button
 from workbench.app.overview_view import OverviewView
 from workbench.app.share_view import ShareView
 from workbench.app.store import Store
@@ -28,25 +26,13 @@ from workbench.app.sweep_view import SweepView
 from workbench.app.workspace import IN_LINK, Workspace, read_query, to_query
 from workbench.errors import InputError
 from workbench.pictures.texts import esc
+from workbench.pictures.theme import variables
 
-
-@dataclass(frozen=True)
-class View:
-    """A page of the inspector: `make` is called when it is first opened."""
-
-    title: str
-    make: Callable[[Workspace], Any]
-
-
-VIEWS: dict[str, View] = {
-    "cases": View("Cases", CasesView),
-    "case": View("Case", CaseView),
-    "compare": View("Compare", CompareView),
-    "sweep": View("Sweep", SweepView),
-    "overview": View("Overview", OverviewView),
-    "share": View("Share", ShareView),
-}
-"""Name in the address -> view, in the order of the navigation."""
+VIEWS: dict[str, Callable[[Workspace], Any]] = {
+    "cases": CasesView, "case": CaseView, "compare": CompareView, "sweep": SweepView, "overview": OverviewView,
+    "share": ShareView,
+}  # fmt: skip
+"""Name in the address -> view, made when it is first opened, in the order of the navigation."""
 
 SHARED_KEYS = ("j", "k", "ArrowDown", "ArrowUp", "Escape", "/", "?")
 REFRESH_MS = 3000
@@ -75,10 +61,10 @@ class Shell(Viewer):
         self.views: dict[str, Any] = {}
         self._panels: dict[str, Any] = {}
         css = {"height": 30, "margin": (0, 8, 0, 0), "stylesheets": [WIDGET_CSS]}
-        titles = {view.title: name for name, view in VIEWS.items()}
+        titles = {name.capitalize(): name for name in VIEWS}
         self.tabs = pn.widgets.RadioButtonGroup(options=titles, value=self._name(), **css)
-        self.dark = pn.widgets.Button(name="light" if workspace.theme == "dark" else "dark", width=64, **css)
-        self.ask = pn.widgets.Button(name="keys ?", width=64, **css)
+        self.dark = button("light" if workspace.theme == "dark" else "dark", self.toggle_theme, width=64, **css)
+        self.ask = button("keys ?", lambda: self.param.update(help=not self.help), width=64, **css)
         self.told = pn.pane.HTML("", margin=(0, 8), sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
         self.guide = pn.pane.HTML(HELP, visible=False, sizing_mode="stretch_width", stylesheets=[TEXT_CSS])
         self.keys = Keys(keys=self._keys(), width=0, height=0, margin=0)
@@ -90,8 +76,6 @@ class Shell(Viewer):
         workspace.param.watch(lambda *events: self._write_address(), list(IN_LINK.values()))
         self.body = pn.Column(sizing_mode="stretch_width", margin=0)
         self.tabs.param.watch(lambda event: workspace.param.update(view=event.new), "value")
-        self.dark.on_click(lambda event: self.toggle_theme())
-        self.ask.on_click(lambda event: self.param.update(help=not self.help))
         self.keys.param.watch(lambda *events: self.press(self.keys.last), "pressed")
         workspace.param.watch(lambda *events: self._show(), "view")
         workspace.param.watch(lambda *events: self._tell(), "message")
@@ -115,18 +99,14 @@ class Shell(Viewer):
             for other, view in self.views.items():
                 view.active = other == name
             if name not in self.views:
-                self.views[name] = VIEWS[name].make(self.workspace)
+                self.views[name] = VIEWS[name](self.workspace)
+                self._panels[name] = pn.Column(self.views[name].__panel__(), sizing_mode="stretch_width", margin=0)
+                self.body.append(self._panels[name])
             self.tabs.value = name
-            self._mount(name)
+            # Views stay in the page and only change visibility: building figures again would cost a second.
+            for other, panel in self._panels.items():
+                panel.visible = other == name
         self.keys.keys = self._keys()
-
-    def _mount(self, name: str) -> None:
-        """Views stay in the page and only change visibility: building figures again would cost a second."""
-        if name not in self._panels:
-            self._panels[name] = pn.Column(self.views[name].__panel__(), sizing_mode="stretch_width", margin=0)
-            self.body.append(self._panels[name])
-        for other, panel in self._panels.items():
-            panel.visible = other == name
 
     def _tell(self) -> None:
         self.told.object = (
@@ -174,17 +154,8 @@ class Shell(Viewer):
 
     def __panel__(self):
         brand = pn.pane.HTML("<b>Duplex Workbench</b>", margin=(5, 16, 0, 0), stylesheets=[TEXT_CSS])
-        head = pn.Row(
-            brand,
-            self.tabs,
-            self.told,
-            self.ask,
-            self.dark,
-            self.keys,
-            self.address,
-            sizing_mode="stretch_width",
-            margin=(0, 0, 8, 0),
-        )
+        parts = (brand, self.tabs, self.told, self.ask, self.dark, self.keys, self.address)
+        head = pn.Row(*parts, sizing_mode="stretch_width", margin=(0, 0, 8, 0))
         return pn.Column(head, self.guide, self.body, sizing_mode="stretch_width", margin=(8, 16))
 
 
@@ -197,7 +168,12 @@ def session(store: Store) -> Shell:
     if workspace.case and store.position(workspace.key) is None:
         problems.append(f"There is no case {workspace.case!r} in a run {workspace.run!r} here.")
     workspace.message = " ".join(problems)
-    pn.config.raw_css = [page_css(workspace.look)]
+    look = workspace.look
+    # Custom properties of the document itself, so that shadow roots see them too.
+    pn.config.raw_css = [
+        f":root {{ {variables(look)} color-scheme: {look.name}; }}"
+        "html, body { margin: 0; background: var(--wb-page); color: var(--wb-ink); font: 13px/1.45 var(--wb-font); }"
+    ]
     pn.config.theme = "dark" if workspace.theme == "dark" else "default"
     shell = Shell(workspace)
     if pn.state.curdoc is not None and pn.state.curdoc.session_context:

@@ -5,19 +5,17 @@ Tables are read once for each version of a run's files and shared by all session
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import panel as pn
 import param
 from panel.viewable import Viewer
 
 from workbench.app import annotations
-from workbench.app.components import RunPicker, text_pane
-from workbench.app.look import WIDGET_CSS
+from workbench.app.components import WIDGET_CSS, RunPicker, text_pane
 from workbench.app.run_rows import RunRows, benchmark_of
 from workbench.app.store import Store
 from workbench.app.workspace import Workspace
@@ -50,32 +48,6 @@ def identity(run: RunRows) -> tuple:
     return (str(run.folder), *(each for each in run.signature if each[0] != annotations.NAME))
 
 
-T = TypeVar("T")
-
-
-class Kept(Generic[T]):
-    """The `most` values that were used last, for all sessions."""
-
-    def __init__(self, most: int):
-        self._most, self._lock = most, Lock()
-        self._kept: OrderedDict[Any, T] = OrderedDict()
-
-    def get(self, key: Any) -> T | None:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def put(self, key: Any, value: T) -> None:
-        with self._lock:
-            self._kept[key] = value
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-
-
-_tables: Kept[Scores] = Kept(24)
-
-
 def is_scored(run: RunRows) -> bool:
     return run.score.get("scorer") == SCORER
 
@@ -87,12 +59,14 @@ def load_tables(run: RunRows) -> Scores:
     ------
     InputError : not scored, scored by another version, or unreadable.
     """
-    found = _tables.get(identity(run))
-    if found is None:
-        found = read_scores(run.folder)
-        if found.problem:
-            raise InputError(found.problem)
-        _tables.put(identity(run), found)
+    return _tables(identity(run))
+
+
+@lru_cache(24)
+def _tables(version: tuple) -> Scores:
+    found = read_scores(Path(version[0]))
+    if found.problem:
+        raise InputError(found.problem)
     return found
 
 

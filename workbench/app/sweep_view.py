@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from workbench.app.components import RowsTable, Sliders, head, text_pane
+from workbench.app.components import WIDGET_CSS, RowsTable, Sliders, button, head, text_pane
 from workbench.app.filters import ordered
-from workbench.app.look import WIDGET_CSS
 from workbench.app.redecide import Answer, Redecide
 from workbench.app.side_by_side import Together, load_tables, rule_switch
 from workbench.app.store import key_of
@@ -36,7 +35,7 @@ class SweepView(Together):
         space, theme = self.workspace, self.workspace.look
         css = {"margin": (0, 0, 8, 0), "width": SIDE_PX - 18}
         self.sliders = Sliders(width=SIDE_PX - 18, margin=(0, 0, 4, 0))
-        self.reset = pn.widgets.Button(name="reset (r)", height=28, stylesheets=[WIDGET_CSS], **css)
+        self.reset = button("reset (r)", lambda: self.press("r"), height=28, **css)
         self.rule = rule_switch(space, **css)
         self.rank_by, self.map_of, self.across, self.up = (
             pn.widgets.Select(name=name, options=[], stylesheets=[WIDGET_CSS], **css)
@@ -58,7 +57,6 @@ class SweepView(Together):
         self._shown = np.zeros(0, int)
         self._quiet = False
         self.sliders.param.watch(lambda *events: self._moved(), "moved")
-        self.reset.on_click(lambda event: space.param.update(thresholds={}))
         for widget in (self.rank_by, self.map_of, self.across, self.up):
             widget.param.watch(lambda *events: self._again(), "value")
         self.table.param.watch(lambda *events: self._page(), ["page", "sort"])
@@ -182,7 +180,7 @@ class SweepView(Together):
         known = self.workspace.table.shown([self.engine.benchmark.name])
         columns = {name: column for name, column in known.items() if name not in _NOT_SHOWN}
         turned = {at: (name, row) for at, name, row in self._turned}
-        self._shown = ordered(frame, np.array(list(turned), int), table.sort.lstrip("-"), table.sort.startswith("-"))
+        self._shown = ordered(frame, np.array(list(turned), int), table.sort)
 
         def rows(part: slice) -> list[list[str]]:
             here, turns = self._shown[part].tolist(), {}

@@ -11,12 +11,11 @@ import pandas as pd
 from workbench.app.filters import pass_rates
 from workbench.app.redecide import Answer, Redecide
 from workbench.pictures.rates import percent
-from workbench.pictures.texts import esc, nothing
+from workbench.pictures.texts import esc, muted, nothing
 from workbench.pictures.theme import HEAT, on_heat
 from workbench.report.calibration import EXPECTED
-from workbench.report.figures import Figure, plain
+from workbench.report.figures import Figure, bare, table_of
 from workbench.report.gather import Gathered
-from workbench.report.page import table_of
 from workbench.statistics import ranks
 
 _MOST_ROWS = 400
@@ -28,10 +27,6 @@ def grid(heads: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "wb-st
     top = "".join(f'<th scope="col">{esc(head)}</th>' for head in heads)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return f'<div class="wb-wide"><table class="{kind}"><tr>{top}</tr>{body}</table></div>'
-
-
-def muted(text: str) -> str:
-    return f'<div class="wb-muted">{text}</div>' if text else ""
 
 
 def _name(text: str, limit: int = 60) -> str:
@@ -165,7 +160,7 @@ def rank_table(engine: Redecide, answer: Answer, score: str, settings: Mapping[s
 
 
 def figures_table(table: dict[str, Any] | None, about: str, has_picture: bool) -> str:
-    """A table as `report.page.table_of` gives it; rates with counts and intervals in one cell."""
+    """A table as `report.figures.table_of` gives it; rates with counts and intervals in one cell."""
     note = f'<p class="wb-muted">{esc(about)}</p>' if about else ""
     if table is None:
         return note if has_picture else f'{note}<p class="wb-muted">Nothing to count here.</p>'
@@ -223,7 +218,7 @@ def calibration_table(found: Gathered) -> str:
 
 
 def _met(row: pd.Series) -> str:
-    rate, met = plain(row["rate"]), plain(row["met"])
+    rate, met = bare(row["rate"]), bare(row["met"])
     counts = f"{row['passed']}/{row['measured']}" + (f", {row['excluded']} excluded" if row["excluded"] else "")
     if rate is None:
         return f'<td class="wb-muted" title="{esc(counts)}">not measured</td>'

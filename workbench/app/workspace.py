@@ -85,7 +85,7 @@ class Workspace(param.Parameterized):
     @param.depends("chosen", "ranges", "words", "sort", "version", watch=True)
     def _filter(self) -> None:
         kept = self.table.keep(self.filters)
-        self.rows = fl.ordered(self.frame, kept, self.sort.lstrip("-"), self.sort.startswith("-"))
+        self.rows = fl.ordered(self.frame, kept, self.sort)
 
     def refresh(self) -> bool:
         """Take over what the store has read since; True when there was something."""
@@ -157,11 +157,11 @@ IN_LINK = {
 _LONGEST = 8_000
 
 
-def to_query(workspace: Workspace) -> str:
-    """The address's query, `?...`; what stands at its default is left out."""
+def to_query(workspace: Workspace, **other: Any) -> str:
+    """The address's query, `?...`; what stands at its default is left out. other : values in place of the state's."""
     out = []
     for name, attribute in IN_LINK.items():
-        value = getattr(workspace, attribute)
+        value = other.get(attribute, getattr(workspace, attribute))
         if value == workspace.param[attribute].default or value in (None, "", [], {}):
             continue
         if isinstance(value, float):

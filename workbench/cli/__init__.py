@@ -40,7 +40,9 @@ COMMANDS = {
     "data": ("benchmarks", "build", "author", "validate"),
     "voices": ("voices",),
     "running": ("agents", "run", "import", "serve"),
-    "scoring": ("score", "decide", "report", "doctor", "demo"),
+    "scoring": ("score", "decide", "report"),
+    "doctor": ("doctor",),
+    "demo": ("demo",),
     "judging": ("judge", "judge-check"),
     "inspecting": ("inspect", "export"),
 }
@@ -67,10 +69,10 @@ def _function(name: str) -> str:
 
 
 def _first_lines(module: str) -> dict[str, str]:
-    """Function -> first line of its docstring, read from the source; the module's own under its name."""
+    """Function -> first line of its docstring, read from the source, and the module's own under its name."""
     tree = ast.parse((Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8"))
     found = {node.name: ast.get_docstring(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
-    found[module] = ast.get_docstring(tree)
+    found.setdefault(module, ast.get_docstring(tree))
     return {name: text.split("\n\n")[0] for name, text in found.items() if text}
 
 

@@ -1,4 +1,4 @@
-"""The demo: a benchmark from scripts to a report, offline, through the public commands."""
+"""`workbench demo`: a benchmark from scripts to a report, offline, through the public commands."""
 
 from __future__ import annotations
 
@@ -6,26 +6,22 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
+import typer
 
 from workbench import contract
+from workbench.cli.shared import out
 from workbench.errors import InputError
 
 JUDGE = "offline-lexical"
 
-_out = Console()
 
-
-def run_demo(folder: Path, name: str | None = None) -> None:
-    """Build, run, score, judge and report in `folder`; run again, it goes on or does nothing.
-
-    name : the benchmark; None is the one that is meant where none is named.
-
-    Raises
-    ------
-    InputError : there is no demo of that benchmark, or a step failed; the message names it.
-    """
+def demo(
+    folder: Annotated[Path, typer.Option("--out", help="Where the dataset, runs and report go.")] = Path("demo"),
+    name: Annotated[str | None, typer.Option("--benchmark", help="Which benchmark (default: the first).")] = None,
+) -> None:
+    """Build -> run -> score -> judge -> report on real scripts, offline, in minutes."""
     benchmark = contract.get(name) if name else contract.default()
     plan = benchmark.demo
     if plan is None:
@@ -44,9 +40,9 @@ def run_demo(folder: Path, name: str | None = None) -> None:
         for judge in plan.judges:
             _step(f"Judge {Path(system).name}", "judge", system, "--judge", judge, "--model", JUDGE, quiet=True)
     _step("Report", "report", *folders, "--out", str(report))
-    _out.rule(f"Done in {time.monotonic() - began:.0f} s")
+    out.rule(f"Done in {time.monotonic() - began:.0f} s")
     panel = Path(sys.executable).parent / "panel"
-    _out.print(
+    out.print(
         f"Report:      {report / 'report.html'}\n"
         f"Recordings:  {runs}/*/episodes/*.stereo.wav (left the user, right the agent)\n"
         f"Dashboard:   {panel} serve apps/inspector.py --show --args {runs}\n"
@@ -58,7 +54,7 @@ def run_demo(folder: Path, name: str | None = None) -> None:
 
 
 def _step(title: str, *arguments: str, quiet: bool = False) -> None:
-    _out.rule(title)
+    out.rule(title)
     command = [sys.executable, "-m", "workbench", *arguments]
     done = subprocess.run(command, stdout=subprocess.DEVNULL if quiet else None)
     if done.returncode == 130:

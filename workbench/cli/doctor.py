@@ -1,4 +1,4 @@
-"""What this machine has: packages, voices, detector, cache, data. Each check is quick and says what to do."""
+"""`workbench doctor`: what this machine has. Each check is quick and says what to do."""
 
 from __future__ import annotations
 
@@ -10,12 +10,25 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
+import typer
 
+from workbench.cli.shared import out
 from workbench.version import VERSION
 
 PACKAGES = ("numpy", "pandas", "torch", "silero-vad", "onnxruntime", "soundfile", "soxr", "hibari-tts", "pocketsphinx",
             "openai", "bokeh", "holoviews", "panel")  # fmt: skip
 EXTRAS = {"jupyterlab": "lab", "distributed": "dask", "sphn": "moshi", "kokoro-onnx": "kokoro"}
+
+
+def doctor() -> None:
+    """Check this machine: packages, voices, detector, cache, data. Exit code 2 when something is missing."""
+    failed = 0
+    for name, ok, detail in checks():
+        out.print(f"{'[green]ok[/]' if ok else '[red]--[/]':12} {name}: ", end="")
+        out.print(detail, markup=False, highlight=False)
+        failed += not ok
+    if failed:
+        raise typer.Exit(2)
 
 
 def checks() -> Iterator[tuple[str, bool, str]]:

@@ -1,4 +1,4 @@
-"""The commands from recordings to figures: score, decide, report; and doctor and demo."""
+"""The commands from recordings to figures: score, decide, report."""
 
 from __future__ import annotations
 
@@ -93,26 +93,3 @@ def report(
 
     page = write_report([Path(folder) for folder in runs], out, console=console)
     print(f"report in {page}")
-
-
-def doctor() -> None:
-    """Check this machine: packages, voices, detector, cache, data. Exit code 2 when something is missing."""
-    from workbench.cli.doctor import checks
-
-    failed = 0
-    for name, ok, detail in checks():
-        console.print(f"{'[green]ok[/]' if ok else '[red]--[/]':12} {name}: ", end="")
-        console.print(detail, markup=False, highlight=False)
-        failed += not ok
-    if failed:
-        raise typer.Exit(2)
-
-
-def demo(
-    folder: Annotated[Path, typer.Option("--out", help="Where the dataset, runs and report go.")] = Path("demo"),
-    benchmark: Annotated[str | None, typer.Option(help="Which benchmark (default: the first).")] = None,
-) -> None:
-    """Build -> run -> score -> judge -> report on real scripts, offline, in minutes."""
-    from workbench.cli.demo import run_demo
-
-    run_demo(folder, benchmark)

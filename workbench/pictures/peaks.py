@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import base64
 import io
-from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from threading import Lock
-from typing import Any
 
 import numpy as np
 import soundfile
@@ -129,10 +127,6 @@ def make(samples: np.ndarray, rate_hz: int) -> Recording:
     return Recording(samples, rate_hz, low, high, peak)
 
 
-_kept: OrderedDict[tuple, Recording] = OrderedDict()
-_lock = Lock()
-
-
 def load(path: Path) -> Recording:
     """The recording of a file, made once for each version of it.
 
@@ -142,17 +136,12 @@ def load(path: Path) -> Recording:
     """
     try:
         stat = path.stat()
-        key: tuple[Any, ...] = (str(path), stat.st_mtime_ns, stat.st_size)
+        return _version(path, stat.st_mtime_ns, stat.st_size)
     except OSError:
-        key = (str(path), 0, 0)
-    with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
+        return _version(path, 0, 0)
+
+
+@lru_cache(_KEEP)
+def _version(path: Path, written_ns: int, size: int) -> Recording:
     samples, rate_hz = audio.read_stereo(path)
-    made = make(audio.to_pcm16(samples), rate_hz)
-    with _lock:
-        _kept[key] = made
-        while len(_kept) > _KEEP:
-            _kept.popitem(last=False)
-    return made
+    return make(audio.to_pcm16(samples), rate_hz)

@@ -294,6 +294,17 @@ class Picture(param.Parameterized):
             self.range.update(start=start_s, end=end_s)
             self.span = [float(start_s), float(end_s)]
 
+    def see(self, viewport: Sequence[float]) -> None:
+        """Fill what a browser has in view; what is no range is left alone."""
+        start_s, end_s = map(float, viewport) if len(viewport) == 2 else (0.0, 0.0)
+        if start_s < end_s and not np.allclose((start_s, end_s), self.span, rtol=0, atol=1e-6):
+            self.span = [start_s, end_s]
+
+    @property
+    def zoom(self) -> list[float]:
+        """`span`, and [] where that is the whole."""
+        return [] if np.allclose(self.span, self.whole, rtol=0, atol=0.01) else self.span
+
     def fit(self) -> None:
         self.view(*self.whole)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from workbench.pictures import lanes
 from workbench.pictures.lanes import CHANNELS, Lane
@@ -47,6 +48,13 @@ def player_script() -> str:
 def script() -> str:
     """The script of a block, which looks for the block that it stands in."""
     return f"(() => {{\n{player_script()}\n{(_BROWSER / 'page.js').read_text(encoding='utf-8')}}})();"
+
+
+def template(package: str, name: str) -> Template:
+    """A page of a package's templates/; whatever is put into it is escaped."""
+    environment = Environment(loader=PackageLoader(package), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+                              undefined=StrictUndefined)  # fmt: skip
+    return environment.get_template(name)
 
 
 def picture(lane: Lane, first_s: float = 0.0, last_s: float | None = None, moments: Iterable = ()) -> str:

@@ -50,11 +50,16 @@ def block(value: Any) -> str:
     return f'<div class="wb-text">{esc(value)}</div>'
 
 
+def muted(text: str) -> str:
+    """HTML as an aside; nothing of nothing."""
+    return f'<div class="wb-muted">{text}</div>' if text else ""
+
+
 def pairs(entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> str:
     """A two-column list; entries that say nothing are left out."""
     entries = entries.items() if isinstance(entries, Mapping) else entries
     lines = [
-        f"<dt>{esc(name)}</dt><dd>{esc(number(value))}</dd>"
+        f"<dt>{esc(name)}</dt><dd>{esc(rounded(value))}</dd>"
         for name, value in entries
         if not nothing(value)
     ]  # fmt: skip
@@ -67,7 +72,7 @@ def nothing(value: Any) -> bool:
     return value is pd.NA or (isinstance(value, float) and math.isnan(value))
 
 
-def number(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Floats to at most three decimals; everything else as it is."""
     if isinstance(value, float):
         return f"{value:.3f}".rstrip("0").rstrip(".")
@@ -76,7 +81,7 @@ def number(value: Any) -> Any:
 
 def cell(value: Any) -> str:
     """A value in a table, as text."""
-    return "" if nothing(value) else plain(number(value), 300)
+    return "" if nothing(value) else plain(rounded(value), 300)
 
 
 _MARK = re.compile(r"<[a-z_]+(:[^<>]*)?>")

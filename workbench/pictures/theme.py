@@ -112,11 +112,6 @@ def new_figure(theme: Theme = LIGHT, **options) -> figure:
     """An empty figure in the theme: stretches to the page, no logo, wheel zoom off until chosen."""
     defaults = {"sizing_mode": "stretch_width", "height": 320, "tools": "pan,box_zoom,save,reset"}
     made = figure(**(defaults | options))
-    return style(made, theme)
-
-
-def style(made: figure, theme: Theme = LIGHT) -> figure:
-    """Apply the theme to a figure, whoever made it."""
     made.toolbar.logo = None
     made.toolbar.autohide = True
     made.background_fill_color = made.border_fill_color = None

@@ -35,7 +35,7 @@ class Figure:
         return self.short + (f", {self.excluded} excluded" if self.excluded else "")
 
 
-def plain(value: Any) -> Any:
+def bare(value: Any) -> Any:
     """A table's value as JSON and templates want it: numbers and text, None for every kind of null."""
     if value is None or value is pd.NA or value is pd.NaT:
         return None
@@ -45,13 +45,13 @@ def plain(value: Any) -> Any:
 
 
 def percent(value: Any) -> str:
-    value = plain(value)
+    value = bare(value)
     return NONE if value is None else f"{100 * value:.1f} %"
 
 
-def number(value: Any) -> str:
+def written(value: Any) -> str:
     """Any other cell: numbers without noise, null as a dash."""
-    value = plain(value)
+    value = bare(value)
     if value is None:
         return NONE
     if isinstance(value, bool):
@@ -68,7 +68,7 @@ def heading(name: str) -> str:
 
 def between(row: Mapping[str, Any], signed: bool = False) -> str:
     """'90.1 to 96.4', with what has to be said beside it, such as that it rests on few conversations."""
-    low, high, note = (plain(row.get(name)) for name in ("low", "high", "note"))
+    low, high, note = (bare(row.get(name)) for name in ("low", "high", "note"))
     if low is None or high is None:
         return note or "no interval"
     sign = "+" if signed else ""
@@ -77,7 +77,7 @@ def between(row: Mapping[str, Any], signed: bool = False) -> str:
 
 def figure_of(row: Mapping[str, Any], section: Section) -> Figure:
     """A row of a table of rates, or of gaps in percentage points."""
-    value, strict = plain(row[section.value]), plain(row.get(f"strict_{section.value}"))
+    value, strict = bare(row[section.value]), bare(row.get(f"strict_{section.value}"))
     if section.kind == "gaps":
         names = {side: side.upper() if len(side) < 3 else heading(side) for side in section.sides}
         counts = ", ".join(f"{name} {int(row[f'{side}_passed'])}/{int(row[f'{side}_measured'])}"
@@ -103,7 +103,7 @@ def labels(frame: pd.DataFrame, section: Section) -> list[str]:
     return [name for name in columns[: min(columns.index(name) for name in firsts if name in columns)] if name != "run"]
 
 
-def key_of(row: Mapping[str, Any], frame: pd.DataFrame, section: Section) -> tuple[str, ...]:
+def line_key(row: Mapping[str, Any], frame: pd.DataFrame, section: Section) -> tuple[str, ...]:
     """The labels of a row; a long name stands with its id ('R1 ER triage nurse')."""
     names = {chart.by: chart.names for chart in section.charts if chart.names in frame}
     parts = [" ".join(filter(None, (str(row[key]), str(row[names[key]]) if key in names else "")))
@@ -114,3 +114,26 @@ def key_of(row: Mapping[str, Any], frame: pd.DataFrame, section: Section) -> tup
 def key_heads(frame: pd.DataFrame, section: Section) -> tuple[str, ...]:
     names = {chart.names for chart in section.charts}
     return tuple(heading(key) for key in labels(frame, section) if key not in names) or ("cases",)
+
+
+def table_of(frame: pd.DataFrame | None, section: Section | None, runs: tuple[str, ...]) -> dict[str, Any] | None:
+    """A table for page, terminal and inspector. Rates and gaps have a column a run; other tables stand as they are."""
+    if frame is None or frame.empty:
+        return None
+    if section is None or section.kind == "plain":
+        columns = [column for column in frame.columns if len(runs) > 1 or column != "run"]
+        label = next((column for column in columns if column != "run"), None)
+        if len(runs) > 1 and label:  # the runs of one label beside each other: what a reader compares
+            places = {value: place for place, value in enumerate(dict.fromkeys(frame[label]))}
+            frame = frame.iloc[frame[label].map(places).argsort(kind="stable")]
+        rows = [[written(value) for value in row] for row in frame[columns].itertuples(index=False)]
+        numeric = [frame[column].dtype.kind in "if" for column in columns]
+        return {"kind": "plain", "heads": [heading(name) for name in columns], "numeric": numeric, "rows": rows}
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    ids = [name for name in labels(frame, section) if name not in {chart.names for chart in section.charts}]
+    for row in frame.to_dict("records"):
+        key = line_key(row, frame, section)
+        line = found.setdefault(key, {"key": key, "id": "|".join(str(row[name]) for name in ids), "cells": {}})
+        line["cells"][row["run"]] = figure_of(row, section)
+    rows = [line | {"cells": [line["cells"].get(run) for run in runs]} for line in found.values()]
+    return {"kind": "figures", "heads": key_heads(frame, section), "runs": runs, "rows": rows}

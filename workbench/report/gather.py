@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from workbench.analysis import detectors
 from workbench.analysis.compare import built_apart
 from workbench.contract import KEYS, Benchmark, Section
 from workbench.errors import InputError
@@ -77,12 +78,16 @@ class Gathered:
         """The benchmark's sections that there is something to show of, then tables that it does not name."""
         known = {section.name: section for section in self.benchmark.sections}
         shown = [name for name, section in known.items() if name in self.tables or section.always or name == LATENCY]
-        return [section_of(self.benchmark, name) for name in [*shown, *(set(self.tables) - set(known))]]
+        return [known.get(name, Section(name, heading(name))) for name in dict.fromkeys([*shown, *self.tables])]
 
-
-def section_of(benchmark: Benchmark, name: str) -> Section:
-    known = {section.name: section for section in benchmark.sections}
-    return known.get(name, Section(name, heading(name)))
+    @property
+    def detector_notes(self) -> list[str]:
+        """What the detectors of these runs do to every latency and limit, a sentence for each of their settings."""
+        found: dict[str, list[str]] = {}
+        for name, score in zip(self.names, self.scores, strict=True):
+            found.setdefault(detectors.sentence(score["vad"]), []).append(name)
+        several = len(found) > 1
+        return [f"{', '.join(names)}: {said}" if several else said for said, names in found.items()]
 
 
 def gather(folders: Sequence[Path]) -> Gathered:

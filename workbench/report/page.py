@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import pandas as pd
 from bokeh.core.json_encoder import serialize_json
 from bokeh.embed.util import OutputDocumentFor, standalone_docs_json_and_render_items
 from bokeh.plotting import figure
 from bokeh.resources import Resources
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from workbench.contract import KEYS, Section
+from workbench.contract import KEYS
 from workbench.pictures import DARK, LIGHT, lanes, standalone
 from workbench.pictures.theme import exchange, variables
 from workbench.report import figures as shown
@@ -36,7 +34,7 @@ def render(gathered: Gathered) -> str:
         made = drawn(gathered, section)
         places = list(range(len(pictures), len(pictures) + len(made)))
         pictures += made
-        table = table_of(gathered.tables.get(section.name), section, gathered.names)
+        table = shown.table_of(gathered.tables.get(section.name), section, gathered.names)
         sections.append({"id": section.name, "title": section.title, "about": section.about, "figures": places,
                          "folded": section.folded, "table": table})  # fmt: skip
     light, dark = variables(LIGHT), variables(DARK)
@@ -45,10 +43,10 @@ def render(gathered: Gathered) -> str:
         "benchmark": gathered.benchmark.title,
         "runs": _run_lines(gathered),
         "warnings": gathered.warnings,
-        "notes": gathered.benchmark.notes,
+        "notes": (*gathered.detector_notes, *gathered.benchmark.notes),
         "sections": sections,
         "calibration": _calibration(gathered),
-        "judged": [{"one": one, "tables": [(title, table_of(frame, None, (one.run,)))
+        "judged": [{"one": one, "tables": [(title, shown.table_of(frame, None, (one.run,)))
                                            for title, frame in one.tables.items()]} for one in gathered.judged],
         "examples": _examples(gathered),
         "configuration": configuration(gathered),
@@ -61,33 +59,7 @@ def render(gathered: Gathered) -> str:
         "bokeh_js": [Markup(text) for text in Resources(mode="inline", components=["bokeh"]).js_raw],
         **_embedded(pictures),
     }  # fmt: skip
-    environment = Environment(loader=PackageLoader("workbench.report"), autoescape=True, trim_blocks=True,
-                              lstrip_blocks=True, undefined=StrictUndefined)  # fmt: skip
-    return environment.get_template("report.html").render(context)
-
-
-def table_of(frame: pd.DataFrame | None, section: Section | None, runs: tuple[str, ...]) -> dict[str, Any] | None:
-    """A table for a template. Rates and gaps have a column a run; other tables stand as they are."""
-    if frame is None or frame.empty:
-        return None
-    if section is None or section.kind == "plain":
-        columns = [column for column in frame.columns if len(runs) > 1 or column != "run"]
-        label = next((column for column in columns if column != "run"), None)
-        if len(runs) > 1 and label:  # the runs of one label beside each other: what a reader compares
-            places = {value: place for place, value in enumerate(dict.fromkeys(frame[label]))}
-            frame = frame.iloc[frame[label].map(places).argsort(kind="stable")]
-        rows = [[shown.number(value) for value in row] for row in frame[columns].itertuples(index=False)]
-        numeric = [frame[column].dtype.kind in "if" for column in columns]
-        return {"kind": "plain", "heads": [shown.heading(name) for name in columns], "numeric": numeric, "rows": rows}
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    names = {chart.names for chart in section.charts}
-    ids = [name for name in shown.labels(frame, section) if name not in names]
-    for row in frame.to_dict("records"):
-        key = shown.key_of(row, frame, section)
-        line = found.setdefault(key, {"key": key, "id": "|".join(str(row[name]) for name in ids), "cells": {}})
-        line["cells"][row["run"]] = shown.figure_of(row, section)
-    rows = [line | {"cells": [line["cells"].get(run) for run in runs]} for line in found.values()]
-    return {"kind": "figures", "heads": shown.key_heads(frame, section), "runs": runs, "rows": rows}
+    return standalone.template("workbench.report", "report.html").render(context)
 
 
 def packed(gathered: Gathered) -> dict[str, Any]:
@@ -104,7 +76,7 @@ def packed(gathered: Gathered) -> dict[str, Any]:
     for name in order:
         if name not in cases or (name in KEYS and (cases[name] == "").all()):
             continue
-        values = [shown.number(value) for value in cases[name]]
+        values = [shown.written(value) for value in cases[name]]
         distinct = list(dict.fromkeys(values))
         where = {value: code for code, value in enumerate(distinct)}
         columns[name] = {"heading": headings[name], "values": distinct, "codes": [where[value] for value in values],
@@ -135,8 +107,8 @@ def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         return [pair for key, item in value.items() for pair in _flat(item, f"{prefix} {key}".strip())]
     if isinstance(value, list | tuple):
-        return [(prefix, ", ".join(shown.number(item) for item in value))]
-    return [(prefix, f"{value:g}" if isinstance(value, float) else shown.number(value))]
+        return [(prefix, ", ".join(shown.written(item) for item in value))]
+    return [(prefix, f"{value:g}" if isinstance(value, float) else shown.written(value))]
 
 
 def _run_lines(gathered: Gathered) -> list[dict[str, str]]:
@@ -156,10 +128,10 @@ def _calibration(gathered: Gathered) -> dict[str, Any]:
     rows = []
     for rule, part in found.matrix.groupby(column, sort=False):
         cells = [row | {"rate": shown.percent(row["rate"]),
-                        "met": "" if (met := shown.plain(row["met"])) is None else "met" if met else "short"}
+                        "met": "" if (met := shown.bare(row["met"])) is None else "met" if met else "short"}
                  for row in part.to_dict("records")]  # fmt: skip
         rows.append({"rule": rule, "cells": cells})
-    exceptions = [{name: shown.number(value) for name, value in row.items()} | {"rule": shown.number(row[column])}
+    exceptions = [{name: shown.written(value) for name, value in row.items()} | {"rule": shown.written(row[column])}
                   for row in found.exceptions.to_dict("records")]  # fmt: skip
     known = gathered.benchmark.column.get(column)
     return {"head": known.heading if known else shown.heading(column), "runs": gathered.names, "rows": rows,
