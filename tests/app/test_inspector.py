@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from inspected_runs import ENERGY, HOSTILE, make_case, make_runs, record, start_run, stereo
-from workbench.analysis.detector_bias import sentence
 
 from workbench import episodes
+from workbench.analysis.detectors import sentence
 from workbench.app import case_texts, files, filters
 from workbench.app.case_view import CaseView
 from workbench.app.cases_view import CasesView, strip

@@ -15,8 +15,8 @@ import scored_runs as made
 from bokeh.models import ColumnDataSource
 from inspected_runs import make_runs
 from rich.console import Console
-from workbench.analysis.detector_bias import sentence
 
+from workbench.analysis.detectors import sentence
 from workbench.errors import InputError
 from workbench.files import read_json, write_json
 from workbench.report import gather, write_report

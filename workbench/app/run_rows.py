@@ -24,8 +24,7 @@ from workbench.episodes import record_path
 from workbench.errors import InputError
 from workbench.files import content_key
 from workbench.judges.base import Judge
-from workbench.judges.records import Judgement, JudgeRecord
-from workbench.judges.store import judge_folders, load_latest, load_record
+from workbench.judges.records import Judgement, JudgeRecord, judge_folders, load_latest, load_record
 from workbench.runs import JUDGED, MEASUREMENTS, META, SCORE, VERDICTS, Contents, read_folder, read_scores
 
 CORE: dict[str, Any] = {
