@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.benchmarks.ifeval import BENCHMARK
-from workbench.benchmarks.ifeval.authored import ACTIONS
+from workbench.benchmarks.ifeval.cases import ACTIONS
 from workbench.benchmarks.ifeval.check import BY_ACTION
 from workbench.contract import PASS
 from workbench.deciding import Decider, grid

@@ -25,9 +25,9 @@ from scipy.stats import kendalltau
 
 from workbench.analysis.sweep import Sweep, ranking_flips, sweep
 from workbench.benchmarks.ifeval import BENCHMARK
-from workbench.benchmarks.ifeval import authored as au
+from workbench.benchmarks.ifeval import cases as au
 from workbench.benchmarks.ifeval.cases import TURN1, TURN2, expand
-from workbench.construct.conversation import without_audio
+from workbench.construct.turns import without_audio
 
 GOAL_RATIO = 20.0
 GOAL_SECONDS = 1.0

@@ -30,7 +30,7 @@ import pandas as pd
 
 import workbench as wb
 from workbench import contract
-from workbench.benchmarks.duplexmpe import authored, check
+from workbench.benchmarks.duplexmpe import cases, check
 from workbench.benchmarks.duplexmpe.tables import presence_and_onset
 from workbench.brought import decide
 from workbench.judges.ask import OfflineJudge
@@ -49,7 +49,7 @@ mpe = contract.get("duplex-mpe")
 # breaks one is refused by name.
 
 # %%
-shipped = authored.load().scenarios
+shipped = cases.load().scenarios
 assert mpe.validate_authored() == []
 assert len(shipped) == check.PAIRS >= 60
 

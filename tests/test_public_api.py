@@ -92,9 +92,9 @@ def test_delays_have_the_mean_that_was_asked_for():
 
 
 def wb_grid() -> list:
-    from workbench.benchmarks.ifeval import authored as au
+    from workbench.benchmarks.ifeval import cases as au
     from workbench.benchmarks.ifeval.cases import TURN1, TURN2, expand
-    from workbench.construct.conversation import without_audio
+    from workbench.construct.turns import without_audio
 
     data = au.load()
     texts = {(s, c): t for s, one in data.scripts.items() for c, t in ((TURN1, one.turn1), (TURN2, one.turn2))}

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.cases import Case, Move
-from workbench.construct.recompute import Recomputed
+from workbench.construct.building import Recomputed
 from workbench.datasets import Dataset, Header
 from workbench.errors import InputError
 

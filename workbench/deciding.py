@@ -23,6 +23,7 @@ from workbench.contract import (
     UNDECIDED,
     WORDS,
     Benchmark,
+    Mark,
     Score,
     Threshold,
 )
@@ -326,6 +327,19 @@ def number(row: Mapping[str, Any], name: str) -> float | None:
     """A value of one row as a float; None for every kind of null."""
     value = row.get(name)
     return None if value is None or value != value else float(value)
+
+
+def window_marks(row: Mapping[str, Any], onset: str, offset: str | None = None) -> list[Mark]:
+    """The scored window of a row and its measured onset and offset (columns, seconds after w0); [] without a window."""
+    w0, w1 = number(row, "w0_s"), number(row, "w1_s")
+    if w0 is None or w1 is None:
+        return []
+    out = [Mark("window", w0, "scored window", w1)]
+    for kind, column in (("onset", onset), ("offset", offset)):
+        value = number(row, column) if column else None
+        if value is not None:
+            out.append(Mark(kind, w0 + value, f"{kind} {1000 * value:+.0f} ms"))
+    return out
 
 
 def latency(benchmark: Benchmark, frame: pd.DataFrame) -> np.ndarray:

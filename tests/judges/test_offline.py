@@ -4,8 +4,7 @@ import pytest
 import yaml
 from judge_runs import PERSONAS, SPOKEN, make_case, make_record
 
-from workbench.benchmarks.ifeval.judging import JUDGE, items
-from workbench.benchmarks.ifeval.lexical import demand, judge
+from workbench.benchmarks.ifeval.judging import JUDGE, demand, items, offline
 from workbench.files import data_path
 
 WANTED = {
@@ -18,7 +17,7 @@ WANTED = {
 def score(text, role="R1", level="L2"):
     case = make_case(role, level=level)
     (item,) = items(case, make_record(case, text))
-    return judge(item)
+    return offline(item)
 
 
 def test_the_same_every_time():
@@ -78,8 +77,8 @@ def test_chinese_words_count():
     near, far = (
         items(case, make_record(case, said))[0] for said in ("胸口紧多久了？四二九零。", "今天下雨，出门带伞吧。")
     )
-    assert judge(near)[0]["conflict"] == "persona-wins" and judge(far)[0]["conflict"] == "directive-wins"
-    assert "content 1.00" in judge(near)[1] and "content 0.00" in judge(far)[1]
+    assert offline(near)[0]["conflict"] == "persona-wins" and offline(far)[0]["conflict"] == "directive-wins"
+    assert "content 1.00" in offline(near)[1] and "content 0.00" in offline(far)[1]
 
 
 @pytest.mark.parametrize("text", ["\ud800", "日本語です。", "🙂", "{}$x ${y} %s", "<script>", "\x00", "a" * 50_000])

@@ -39,9 +39,9 @@ def _at_level_of(silent, spoken):
 
 
 def _grid(conversations) -> list:
-    from workbench.benchmarks.ifeval import authored as au
+    from workbench.benchmarks.ifeval import cases as au
     from workbench.benchmarks.ifeval.cases import TURN1, TURN2, expand
-    from workbench.construct.conversation import without_audio
+    from workbench.construct.turns import without_audio
 
     data = au.load()
     turns = {

@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from workbench import audio
+from workbench.cases import Word
 from workbench.construct import hibari
 from workbench.construct.speech import Clip, SpeechCache
 from workbench.construct.voices import Engine
@@ -49,15 +49,6 @@ MAX_UNCLAIMED_S = 0.15
 
 class AlignmentFailed(InputError):
     """The words were not found in the sound; the message says which text and why."""
-
-
-@dataclass(frozen=True)
-class Word:
-    """One whitespace token of the text, as written, and when it is said, in seconds."""
-
-    text: str
-    start_s: float
-    end_s: float
 
 
 def tokens(text: str) -> list[str]:
@@ -128,10 +119,10 @@ def aligned_words(cache: SpeechCache, clip: Clip) -> list[Word]:
         record = read_json(kept)
         if {name: record[name] for name in stamp} == stamp:
             return [Word(**word) for word in record["words"]]
-    except (InputError, OSError, KeyError, TypeError):
+    except (InputError, OSError, KeyError, TypeError, ValueError):
         pass  # absent, damaged or of another version: align again
     words = align(clip.samples, clip.rate_hz, clip.text)
-    write_json(kept, {**stamp, "words": [asdict(word) for word in words]})
+    write_json(kept, {**stamp, "words": [word.model_dump() for word in words]})
     return words
 
 
@@ -260,7 +251,7 @@ def _to_tokens(
         at += len(parts)
         start_s = min(max(start_s, earliest_s), duration_s)
         end_s = min(max(end_s, start_s), duration_s)
-        words.append(Word(token, round(start_s, 3), round(end_s, 3)))
+        words.append(Word(text=token, start_s=round(start_s, 3), end_s=round(end_s, 3)))
         earliest_s = end_s
     return words
 

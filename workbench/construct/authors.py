@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 from typing import Any, Protocol
 
+import yaml
 from pydantic import BaseModel
 
 from workbench.chat.client import ChatClient, ChatSettings, Reply, ServerFault
@@ -25,6 +26,7 @@ from workbench.chat.messages import digest, schema
 from workbench.chat.reading import AnswerError, Reading, read_reply
 from workbench.errors import InputError
 from workbench.files import content_key, read_json, write_json, write_text
+from workbench.progress import Meter, meter
 
 TRIES = 4
 """How often a model may write one item before the item is given up."""
@@ -203,16 +205,12 @@ class Work:
 
 
 async def write_all(
-    author: Author,
-    tasks: Sequence[Task],
-    work: Work,
-    *,
-    concurrency: int = 4,
-    done: Callable[[Task], None] = lambda task: None,
+    author: Author, tasks: Sequence[Task], work: Work, title: str, concurrency: int = 4
 ) -> dict[str, str]:
     """Have every task written, `concurrency` groups at a time: id -> reason of those refused.
 
-    Each accepted item is kept before the next is asked for; whatever ends the batch, kept items stay.
+    title : above the progress that is shown. Each accepted item is kept before the next is asked for; whatever ends
+    the batch, kept items stay.
 
     Raises
     ------
@@ -227,7 +225,7 @@ async def write_all(
     refused: dict[str, str] = {}
     in_a_row = 0
 
-    async def one(task: Task) -> None:
+    async def one(task: Task, progress: Meter) -> None:
         nonlocal in_a_row
         try:
             written = await author.write(work.request(task), work.answer, lambda answer: work.faults(task, answer))
@@ -241,17 +239,18 @@ async def write_all(
             # Nothing is awaited between the check of an answer and this, so two equal ones cannot both pass.
             work.keep(task, written)
             in_a_row = 0
-        done(task)
+        progress.step()
 
-    async def worker() -> None:
+    async def worker(progress: Meter) -> None:
         for group in waiting:
             for task in group:
-                await one(task)
+                await one(task, progress)
 
     try:
-        async with asyncio.TaskGroup() as crew:
-            for _ in range(min(concurrency, len(groups))):
-                crew.create_task(worker())
+        with meter(title, len(tasks)) as progress:
+            async with asyncio.TaskGroup() as crew:
+                for _ in range(min(concurrency, len(groups))):
+                    crew.create_task(worker(progress))
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     finally:
@@ -301,27 +300,33 @@ class Outcome:
 class Shelf:
     """The folder of finished items: a YAML file each, `author/` with where each comes from, `author.json`.
 
-    An item mended by hand stays as it is, and is marked as edited.
+    listed : the list that each file holds its item in. items : what is there, by id. An item mended by hand stays
+    as it is, and is marked as edited.
 
     Raises
     ------
     InputError : `out` is a file.
     """
 
-    def __init__(self, out: Path, what: str):
+    def __init__(self, out: Path, listed: str):
         if out.exists() and not out.is_dir():
-            raise InputError(f"{out} is a file, where a folder for the {what} is needed; give another --out.")
-        self.out = out
+            raise InputError(f"{out} is a file, where a folder for the {listed} is needed; give another --out.")
+        self.out, self.listed = out, listed
+        self.items: dict[str, Any] = {}
 
-    def land(self, key: str, item: BaseModel, page: str, about: Mapping[str, Any]) -> None:
-        """Write one item as `page`: provenance first, so that an item is never without."""
-        write_json(self.out / PROVENANCE / f"{key}.json", {"id": key, "text": _print_of(item), **about})
-        write_text(self.out / f"{key}.yaml", page)
+    def keep(self, item: Any, about: Mapping[str, Any]) -> None:
+        """Land one item and where it comes from: provenance first, so that an item is never without."""
+        write_json(self.out / PROVENANCE / f"{item.id}.json", {"id": item.id, "text": _print_of(item), **about})
+        value = {self.listed: [item.model_dump(exclude_none=True, mode="json")]}
+        page = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
+        write_text(self.out / f"{item.id}.yaml", page)
+        self.items[item.id] = item
 
-    def origins(self, items: Mapping[str, BaseModel]) -> list[dict[str, Any]]:
-        """Where each item comes from, and whether its text was changed since."""
+    def origins(self, keys: Iterable[str]) -> list[dict[str, Any]]:
+        """Where the items come from, and whether their texts were changed since."""
         out = []
-        for key, item in items.items():
+        for key in keys:
+            item = self.items[key]
             try:
                 origin = read_json(self.out / PROVENANCE / f"{key}.json")
                 edited = origin.get("text") != _print_of(item)
@@ -333,6 +338,21 @@ class Shelf:
     def sum_up(self, summary: Mapping[str, Any], origins: Sequence[Mapping[str, Any]]) -> None:
         """Gather what is there in `author.json`."""
         write_json(self.out / SUMMARY, {**summary, "items": origins})
+
+
+def writers(origins: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Every model or author that wrote something."""
+    return sorted({str(origin.get("model") or origin.get("author")) for origin in origins})
+
+
+def read_prompts(folder: Path) -> dict[str, str]:
+    """The texts of a folder of prompts, by file name."""
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.*"))}
+
+
+def messages(system: str, user: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What a request for one item says."""
+    return {"role": "system", "content": system.strip()}, {"role": "user", "content": user.strip()}
 
 
 def _print_of(item: BaseModel) -> str:

@@ -32,6 +32,14 @@ class NotJudgeable(Exception):
         super().__init__(message)
 
 
+def refuse_unusable(record: EpisodeRecord) -> None:
+    """Raise NotJudgeable for an episode that failed (episode_error) or holds no words (no_transcript)."""
+    if record.status == "error":
+        raise NotJudgeable("episode_error", record.error.message if record.error else "the episode failed")
+    if record.transcript is None:
+        raise NotJudgeable("no_transcript", f"the agent {record.agent.name} gives no text of what it says")
+
+
 @dataclass(frozen=True)
 class Section:
     """A titled part of what a judge sees. `quoted` text was said by someone and is fenced off."""

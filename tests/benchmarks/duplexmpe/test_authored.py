@@ -5,8 +5,8 @@ import json
 import pytest
 
 from workbench import datasets
-from workbench.benchmarks.duplexmpe import authored as au
-from workbench.benchmarks.duplexmpe import build, check
+from workbench.benchmarks.duplexmpe import cases as au
+from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.authoring import author_scripts
 from workbench.benchmarks.duplexmpe.cases import GAPS_S, TAIL_S, voices_for
 from workbench.benchmarks.duplexmpe.varied import in_words, read_slots, vary
@@ -24,12 +24,12 @@ def data():
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mpe") / "set"
-    build.build(BuildOptions(folder, audio=False))
+    check.build(BuildOptions(folder, audio=False))
     return datasets.load(folder)
 
 
 def test_the_shipped_set_keeps_every_rule(data):
-    assert build.validate_authored() == []
+    assert check.validate_authored() == []
     assert len(data.scenarios) == check.PAIRS
     assert [f"{s.id}: {fault}" for s in data.scenarios.values() for fault in check.style_faults(s)] == []
 
@@ -92,13 +92,13 @@ def test_building_a_broken_set_names_the_scenario_and_builds_nothing(tmp_path, d
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "a.yaml").write_text(json.dumps({"scenarios": [scenario.model_dump(exclude_none=True)]}))
     with pytest.raises(ProblemsFound, match="lemon_curd_rescue"):
-        build.build(BuildOptions(tmp_path / "out", audio=False, scripts=tmp_path / "s"))
+        check.build(BuildOptions(tmp_path / "out", audio=False, scripts=tmp_path / "s"))
     assert not (tmp_path / "out").exists()
 
 
 def test_cases_come_in_pairs_that_differ_in_the_request_alone(manifest, data):
     assert len(manifest.cases) == 2 * len(data.scenarios)
-    assert build.validate(manifest, True) == []
+    assert check.validate(manifest, True) == []
     for case in manifest.cases[:8]:
         scenario = data.scenarios[case.tags["scenario"]]
         assert [cue.label for cue in case.cues] == ["preamble", *[turn.label for turn in scenario.turns]]
@@ -114,12 +114,12 @@ def test_cases_come_in_pairs_that_differ_in_the_request_alone(manifest, data):
 
 
 def test_a_slice_takes_whole_pairs_of_every_bucket_and_size_first(tmp_path):
-    build.build(BuildOptions(tmp_path, audio=False, limit=17))
+    check.build(BuildOptions(tmp_path, audio=False, limit=17))
     cases = datasets.load(tmp_path).cases
     assert len(cases) == 16
     assert {(c.tags["bucket"], c.tags["speakers"]) for c in cases} == {(b, s) for b in (1, 2, 3, 4) for s in (3, 4)}
     with pytest.raises(InputError, match="at least 2"):
-        build.build(BuildOptions(tmp_path / "x", audio=False, limit=1))
+        check.build(BuildOptions(tmp_path / "x", audio=False, limit=1))
 
 
 def test_voices_fit_who_speaks_and_are_always_the_same(data):
@@ -194,6 +194,6 @@ def test_the_combinatorial_author_goes_on_and_builds(tmp_path):
     summary = json.loads((tmp_path / "a" / "author.json").read_text())
     assert summary["pairs"] == 8 and summary["authors"] == ["combinatorial"]
     assert all(item["varied_from"] and not item["edited"] for item in summary["items"])
-    build.build(BuildOptions(tmp_path / "set", audio=False, scripts=tmp_path / "a"))
+    check.build(BuildOptions(tmp_path / "set", audio=False, scripts=tmp_path / "a"))
     cases = datasets.load(tmp_path / "set").cases
     assert len(cases) == 16 and all(not case.conversation.endswith("_v1") for case in cases)

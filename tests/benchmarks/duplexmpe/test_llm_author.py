@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from workbench import datasets
-from workbench.benchmarks.duplexmpe import authored as au
-from workbench.benchmarks.duplexmpe import build
+from workbench.benchmarks.duplexmpe import cases as au
+from workbench.benchmarks.duplexmpe import check
 from workbench.benchmarks.duplexmpe.authoring import author_scripts
 from workbench.contract import BuildOptions
 from workbench.errors import InputError
@@ -121,7 +121,7 @@ def test_a_set_is_written_labelled_twice_and_builds(server, tmp_path):
     assert server.counts == {"draft": 8, "pair": 8, "label": 16}
     blind = [b["messages"][1]["content"] for b in server.bodies if "You label" in b["messages"][0]["content"]]
     assert not any(re.search(r"\b(N1|N4_Q)\b", text) for text in blind), "the second pass is not told the labels"
-    build.build(BuildOptions(tmp_path / "set", audio=False, scripts=tmp_path / "a"))
+    check.build(BuildOptions(tmp_path / "set", audio=False, scripts=tmp_path / "a"))
     cases = datasets.load(tmp_path / "set").cases
     assert {(c.tags["bucket"], c.tags["speakers"]) for c in cases} == {(b, s) for b in (1, 2, 3, 4) for s in (3, 4)}
     about = json.loads((tmp_path / "a" / "author" / "s0001.json").read_text())

@@ -13,9 +13,9 @@ from workbench.agents.base import AudioOut, Traits, TurnEnd
 from workbench.agents.registry import factory
 from workbench.analysis.detectors import Setting
 from workbench.benchmarks.duplexmpe import BENCHMARK as MPE
-from workbench.benchmarks.duplexmpe import authored as au
+from workbench.benchmarks.duplexmpe import cases as au
 from workbench.benchmarks.duplexmpe.judging import answer_items, answer_offline, brief_items, brief_offline
-from workbench.benchmarks.duplexmpe.listeners import rule
+from workbench.benchmarks.duplexmpe.reference import rule
 from workbench.cases import AfterTurn, AtTime, AudioRef, Case, Cue, Ending
 from workbench.contract import BuildOptions
 from workbench.deciding import Decider

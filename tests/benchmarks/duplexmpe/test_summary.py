@@ -12,9 +12,8 @@ from workbench.analysis.sweep import ranking_flips, sweep
 from workbench.benchmarks.duplexmpe import BENCHMARK
 from workbench.benchmarks.duplexmpe.judging import answer_tables, silence_tables
 from workbench.benchmarks.duplexmpe.measure import TAGS
-from workbench.benchmarks.duplexmpe.pairs import pair_tests
 from workbench.benchmarks.duplexmpe.streams import FLOATS, TRUTHS
-from workbench.benchmarks.duplexmpe.tables import joined, presence_and_onset, tables
+from workbench.benchmarks.duplexmpe.tables import joined, pair_tests, presence_and_onset, tables
 from workbench.deciding import Decider
 from workbench.errors import InputError
 

@@ -15,14 +15,14 @@ import yaml
 from aiohttp import web
 
 from workbench import cli, datasets
-from workbench.benchmarks.ifeval import authored as au
 from workbench.benchmarks.ifeval import authoring
-from workbench.benchmarks.ifeval.build import build
-from workbench.benchmarks.ifeval.script_rules import briefs
+from workbench.benchmarks.ifeval import cases as au
+from workbench.benchmarks.ifeval.check import build
+from workbench.benchmarks.ifeval.texts import briefs
 from workbench.chat.client import ChatSettings
 from workbench.construct import authors
 from workbench.construct.authors import ChatAuthor
-from workbench.construct.markup import parse
+from workbench.construct.turns import parse
 from workbench.contract import BuildOptions
 from workbench.errors import InputError, ProblemsFound
 
@@ -408,7 +408,7 @@ def test_a_script_mended_by_hand_stays_and_a_spoilt_one_is_named(server, write):
 def test_a_folder_with_something_else_is_refused(write, tmp_path):
     write.out.mkdir()
     (write.out / "mine.yaml").write_text("conversations: [{id: R1_C2_i1, situation: a, turn1: b}]")
-    with pytest.raises(ProblemsFound, match=r"mine.yaml, conversation 1: field 'turn2'.*written anew"):
+    with pytest.raises(ProblemsFound, match=r"mine.yaml, conversation R1_C2_i1: field 'turn2'.*written anew"):
         write()
     (write.out / "mine.yaml").write_text("conversations: [{id: R9_X, situation: a, turn1: b, turn2: c}]")
     with pytest.raises(InputError, match="'R9_X', which no conversation of the grid plays"):
@@ -461,4 +461,4 @@ def test_every_prompt_can_be_made_and_its_pattern_is_the_probes(tmp_path):
         line = section({"messages": list(sent)}, "The pattern of turn2").splitlines()[0]
         actions = au.actions_of(data, task.id)
         spoken = re.sub(r"TEXT", "some words", line).replace("WORDS", "four words of speech")
-        assert tuple(piece.shape for piece in parse(spoken)) == probe.shape_for(actions)
+        assert tuple(au.shape_of(parse(spoken))) == probe.shape_for(actions)

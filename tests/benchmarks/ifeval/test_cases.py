@@ -5,11 +5,11 @@ from collections import Counter, defaultdict
 import pytest
 
 from workbench import audio, datasets
-from workbench.benchmarks.ifeval import authored as au
-from workbench.benchmarks.ifeval.build import build
+from workbench.benchmarks.ifeval import cases as au
 from workbench.benchmarks.ifeval.cases import expand, expectation, levels_of, tokens
+from workbench.benchmarks.ifeval.check import build
 from workbench.cases import AfterOnset, AfterTurn, AtTime
-from workbench.construct.conversation import without_audio
+from workbench.construct.turns import without_audio
 from workbench.contract import BuildOptions
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import sha256_of

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from workbench import datasets
-from workbench.benchmarks.ifeval import authored as au
+from workbench.benchmarks.ifeval import cases as au
 from workbench.benchmarks.ifeval import check
-from workbench.benchmarks.ifeval.build import validate, validate_authored
+from workbench.benchmarks.ifeval.check import validate, validate_authored
 
 LONG = "I was going to say that"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench import audio, datasets
-from workbench.benchmarks.ifeval import build
+from workbench.benchmarks.ifeval import check
 from workbench.files import sha256_of
 
 RATE_HZ = 24_000
@@ -44,7 +44,7 @@ class Spoilt:
         (self.folder / "dataset.json").write_text(json.dumps(header))
         loaded = datasets.load(self.folder)
         assert datasets.check_manifest(loaded) == datasets.check_audio(loaded) == []
-        return [*loaded.problems, *build.recompute(loaded, listen=listen).problems]
+        return [*loaded.problems, *check.recompute(loaded, listen=listen).problems]
 
 
 @pytest.fixture
@@ -227,9 +227,9 @@ def test_audio_that_says_something_else_is_heard(spoilt):
 
 
 def test_a_sound_dataset_has_no_faults_and_tells_what_was_not_checked(tiny_dataset):
-    done = build.recompute(datasets.load(tiny_dataset), listen=True)
+    done = check.recompute(datasets.load(tiny_dataset), listen=True)
     assert (done.problems, done.unchecked) == ([], [])
-    assert build.recompute(datasets.load(tiny_dataset)).unchecked == [
+    assert check.recompute(datasets.load(tiny_dataset)).unchecked == [
         "whether the audio says its text (--audio checks that)"
     ]
 
@@ -238,14 +238,14 @@ def test_a_sound_dataset_has_no_faults_and_tells_what_was_not_checked(tiny_datas
 def test_of_foreign_and_older_datasets_it_is_told_what_cannot_be_computed_again(dataset_copy, change):
     header = json.loads((dataset_copy / "dataset.json").read_text()) | change
     (dataset_copy / "dataset.json").write_text(json.dumps(header))
-    done = build.recompute(datasets.load(dataset_copy))
+    done = check.recompute(datasets.load(dataset_copy))
     assert done.problems == [] and "authored data is not here" in done.unchecked[0]
 
 
 def test_without_audio_the_grid_is_compared_all_the_same(tmp_path):
     from workbench.contract import BuildOptions
 
-    build.build(BuildOptions(tmp_path / "d", audio=False))
+    check.build(BuildOptions(tmp_path / "d", audio=False))
     loaded = datasets.load(tmp_path / "d")
-    assert build.recompute(loaded).problems == []
+    assert check.recompute(loaded).problems == []
     shutil.rmtree(tmp_path / "d")

@@ -8,7 +8,7 @@ from workbench import datasets
 from workbench.benchmarks.ifeval import BENCHMARK
 from workbench.benchmarks.ifeval.measure import unmeasured
 from workbench.benchmarks.ifeval.tables import tables
-from workbench.contract import BuildOptions
+from workbench.contract import KEYS, BuildOptions
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def scored(grid, chance, seed=0, missing=0.0):
     gone = random.random(len(frame)) < missing
     frame["reason"] = np.where(gone, "no_model_onset", None)
     verdict = np.where(gone, "unmeasurable", np.where(passed, "pass", "fail"))
-    verdicts = pd.DataFrame({"case": frame["case"], "verdict": verdict, "strict": verdict, "label": "silent"})
+    verdicts = frame[list(KEYS)].assign(verdict=verdict, strict=verdict, label="silent")
     return frame, verdicts
 
 

@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, StrictStr
 
-from workbench import datasets
 from workbench import spans as sp
 from workbench.brought import Interval, Segments, given, name_of
 from workbench.cases import AtTime, Case, Cue, Ending, Moment, Move, PromptPart, Record, Window
 from workbench.chat.reading import Answer
-from workbench.construct.conversation import TurnJob, build_turns, without_audio
-from workbench.construct.voices import load_engine
+from workbench.construct import building
+from workbench.construct.building import Plan
 from workbench.contract import (
     FAIL,
     NOT_JUDGED,
@@ -56,19 +55,14 @@ def scripts() -> dict[str, tuple[str, str, str]]:
 
 
 def build(options):
-    names = list(scripts())[: options.limit]
-    said = {name: scripts()[name][2] for name in names}
-    turns, speech = {(name, "turn"): without_audio(text) for name, text in said.items()}, None
-    if options.audio:
-        engine = load_engine(options.engine or "hibari")
-        jobs = [
-            TurnJob(name, "turn", text, engine.voices[0], options.engine or "hibari", options.out)
-            for name, text in said.items()
-        ]
-        turns = build_turns(jobs, workers=options.workers, dask=options.dask)
-        speech = {"engine": engine.name, "version": engine.version(), "voices": list(engine.voices)}
-    cases = [_case(name, turns[name, "turn"]) for name in names]
-    return datasets.write(options.out, cases, version="1", author="shipped", speech=speech)
+    plan = Plan(
+        version="1",
+        scripts={(name, "turn"): text for name, (_, _, text) in scripts().items()},
+        expand=lambda turns: [_case(name, turns[name, "turn"]) for name in scripts() if (name, "turn") in turns],
+        voice_of=lambda clip, engine: engine.voices[0],
+        chosen=lambda cases, limit: cases[:limit],
+    )
+    return building.build(plan, options)
 
 
 def _case(name: str, turn: Any) -> Case:

@@ -8,9 +8,8 @@ denominator.
 from __future__ import annotations
 
 from workbench.agents.registry import Entry
-from workbench.benchmarks.duplexmpe import build, check, judging, measure, rules, tables
-from workbench.benchmarks.duplexmpe.authored import ATTRIBUTES, CONDITIONS, LABELS
-from workbench.benchmarks.duplexmpe.cases import BENCHMARK_NAME, speakers
+from workbench.benchmarks.duplexmpe import check, judging, measure, rules, tables
+from workbench.benchmarks.duplexmpe.cases import ATTRIBUTES, BENCHMARK_NAME, CONDITIONS, LABELS, speakers
 from workbench.benchmarks.duplexmpe.reference import moves
 from workbench.benchmarks.duplexmpe.streams import MERGE_GAP_S
 from workbench.contract import Benchmark, Brought, Column, Trial
@@ -39,12 +38,12 @@ COLUMNS = (
 
 AGENTS = {
     "name-spotter": Entry(
-        "workbench.benchmarks.duplexmpe.listeners:NameSpotter",
+        "workbench.benchmarks.duplexmpe.reference:NameSpotter",
         "reference: told the words of each turn, answers every turn that says its name",
         "input",
     ),
     "text-reference": Entry(
-        "workbench.benchmarks.duplexmpe.listeners:TextReference",
+        "workbench.benchmarks.duplexmpe.reference:TextReference",
         "reference: reads each turn as it ends and decides by rules or a chat endpoint whether to speak",
         "input",
     ),
@@ -72,10 +71,10 @@ BENCHMARK = Benchmark(
     thresholds=rules.THRESHOLDS,
     rules=rules.RULES,
     reasons=rules.REASONS,
-    build=build.build,
-    validate_authored=build.validate_authored,
-    validate=build.validate,
-    recompute=build.recompute,
+    build=check.build,
+    validate_authored=check.validate_authored,
+    validate=check.validate,
+    recompute=check.recompute,
     counts=check.tally,
     measure=measure.measure,
     unmeasured=measure.unmeasured,

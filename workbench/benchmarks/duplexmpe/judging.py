@@ -17,23 +17,21 @@ when the judge calls it brief. What no judge has read is excluded and counted.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from workbench.benchmarks.duplexmpe.authored import BUCKETS, SILENT
-from workbench.benchmarks.duplexmpe.cases import TAIL_S
-from workbench.benchmarks.duplexmpe.pairs import pair_tests
-from workbench.benchmarks.duplexmpe.tables import VERSIONS, in_version, joined, rate_tables
+from workbench.benchmarks.duplexmpe.cases import BUCKETS, SILENT, TAIL_S
+from workbench.benchmarks.duplexmpe.tables import VERSIONS, in_version, joined, pair_tests, rate_tables
 from workbench.cases import Case
 from workbench.chat.reading import Answer
 from workbench.episodes import EpisodeRecord, timed_words, words_between
 from workbench.errors import InputError
 from workbench.files import data_path, read_yaml
-from workbench.judges.base import Item, Judge, NotJudgeable, Section, load_prompt
+from workbench.judges.base import Item, Judge, NotJudgeable, Section, load_prompt, refuse_unusable
 from workbench.runs import Run
 from workbench.statistics.slices import Slice, outcomes
 from workbench.text import phrase
@@ -61,7 +59,7 @@ def answer_items(case: Case, record: EpisodeRecord) -> list[Item]:
     NotJudgeable : episode_error, no_transcript, not_played, or no_answer when nothing was said after T.
     InputError : the case is not of this benchmark's making.
     """
-    _refuse_unusable(record)
+    refuse_unusable(record)
     index = target_of(case)
     turns = case.expect["turns"]
     cue, later = record.cue(turns[index]["cue"]), turns[index + 1 : index + 2]
@@ -89,7 +87,7 @@ def brief_items(case: Case, record: EpisodeRecord) -> list[Item]:
     ------
     NotJudgeable : episode_error, no_transcript, or nothing_said in any of the windows.
     """
-    _refuse_unusable(record)
+    refuse_unusable(record)
     words = timed_words(record)
     out = []
     for index, turn in enumerate(case.expect["turns"]):
@@ -108,13 +106,6 @@ def brief_items(case: Case, record: EpisodeRecord) -> list[Item]:
     if not out:
         raise NotJudgeable("nothing_said", "the assistant has no words in any window of silence")
     return out
-
-
-def _refuse_unusable(record: EpisodeRecord) -> None:
-    if record.status == "error":
-        raise NotJudgeable("episode_error", record.error.message if record.error else "the episode failed")
-    if record.transcript is None:
-        raise NotJudgeable("no_transcript", f"the agent {record.agent.name} gives no text of what it says")
 
 
 def target_of(case: Case) -> int:
@@ -254,48 +245,26 @@ def _with_outcome(frame: pd.DataFrame, verdict: np.ndarray) -> pd.DataFrame:
     return frame.assign(verdict=verdict, outcome=outcomes(verdict))
 
 
+_judge = partial(Judge, benchmark="duplex-mpe", score=None, silence=SILENCE, rules=rules, strata=("condition",))
+
 JUDGES = (
-    Judge(
-        name="mpe_answer",
-        benchmark="duplex-mpe",
-        heading="Answers to the request",
-        prompt=load_prompt("duplexmpe", "judge_answer"),
-        items=answer_items,
-        answer=lambda item: AnswerVerdict,
-        read=lambda given: ({"answer": given.answer}, given.reason),
-        score=None,
-        label="answer",
-        labels=("correct", "incorrect"),
-        silence=SILENCE,
-        shown=("request", "gold"),
-        offline=answer_offline,
-        rules=rules,
-        controls=lambda case: {"request": spoken(case, target_of(case))},
-        strata=("condition",),
-        tables=answer_tables,
+    _judge(
+        name="mpe_answer", heading="Answers to the request", prompt=load_prompt("duplexmpe", "judge_answer"),
+        items=answer_items, answer=lambda item: AnswerVerdict,
+        read=lambda given: ({"answer": given.answer}, given.reason), label="answer", labels=("correct", "incorrect"),
+        shown=("request", "gold"), offline=answer_offline,
+        controls=lambda case: {"request": spoken(case, target_of(case))}, tables=answer_tables,
         titles={
             "accuracy": "Answer accuracy, among requests with any spoken response",
             "accuracy_by_bucket": "Answer accuracy by position of the request",
             "accuracy_pairs": "Answer accuracy, explicit against implicit",
         },
     ),
-    Judge(
-        name="mpe_brief",
-        benchmark="duplex-mpe",
-        heading="Brief acknowledgements in silence windows",
-        prompt=load_prompt("duplexmpe", "judge_brief"),
-        items=brief_items,
-        answer=lambda item: BriefVerdict,
-        read=lambda given: ({"kind": given.kind}, given.reason),
-        score=None,
-        label="kind",
-        labels=("brief", "floor"),
-        silence=SILENCE,
-        shown=("turn",),
-        offline=brief_offline,
-        rules=rules,
-        controls=lambda case: {"answer": str(case.expect["gold"])},
-        strata=("condition",),
+    _judge(
+        name="mpe_brief", heading="Brief acknowledgements in silence windows",
+        prompt=load_prompt("duplexmpe", "judge_brief"), items=brief_items, answer=lambda item: BriefVerdict,
+        read=lambda given: ({"kind": given.kind}, given.reason), label="kind", labels=("brief", "floor"),
+        shown=("turn",), offline=brief_offline, controls=lambda case: {"answer": str(case.expect["gold"])},
         tables=silence_tables,
         titles={
             "judged_silence": "Silence preservation, decided by the words",
@@ -304,4 +273,4 @@ JUDGES = (
             "silence_pairs": "Silence preservation by the words, explicit against implicit",
         },
     ),
-)
+)  # fmt: skip

@@ -14,12 +14,11 @@ import numpy as np
 from pydantic import Field, StrictInt, StrictStr, model_validator
 
 from workbench import spans as sp
-from workbench.benchmarks.duplexmpe.authored import ATTRIBUTES, Label
-from workbench.benchmarks.duplexmpe.cases import PREAMBLE
+from workbench.benchmarks.duplexmpe.cases import ATTRIBUTES, PREAMBLE, Label
 from workbench.benchmarks.duplexmpe.rules import STEPS
 from workbench.benchmarks.duplexmpe.streams import FLOATS, MERGE_GAP_S, OF_LABEL, TRUTHS, Stream, measure_streams
 from workbench.brought import Seconds, Segments, given, name_of
-from workbench.cases import Case, Record
+from workbench.cases import Case, Cue, Record
 from workbench.episodes import EpisodeRecord, unusable
 
 TAGS = ("scenario", "condition", "bucket", "speakers", *ATTRIBUTES)
@@ -36,7 +35,7 @@ def measure(
     """
     if record.status == "error":
         return unmeasured(case, f"error: {record.error.kind}")
-    turns = [cue for cue in case.cues if cue.label != PREAMBLE]
+    turns = _turns(case)
     played = {cue.id: cue for cue in record.cues}
     placed = [index for index, cue in enumerate(turns) if cue.id in played and played[cue.id].start_s is not None]
     stream = Stream(
@@ -80,8 +79,11 @@ def rows_of(found: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
 
 def unmeasured(case: Case, reason: str) -> list[dict[str, Any]]:
     """The rows of a case that has no usable recording."""
-    turns = [cue for cue in case.cues if cue.label != PREAMBLE]
-    return [row for index, cue in enumerate(turns) for row in _empty(case, index, cue.label, reason)]
+    return [row for index, cue in enumerate(_turns(case)) for row in _empty(case, index, cue.label, reason)]
+
+
+def _turns(case: Case) -> list[Cue]:
+    return [cue for cue in case.cues if cue.label != PREAMBLE]
 
 
 def _labels(case: Case) -> dict[str, Any]:
@@ -143,15 +145,10 @@ class BroughtStream(Record):
 def measure_brought(items: list[BroughtStream], merge_gap_s: float) -> list[dict[str, Any]]:
     """The rows of every stream; `spans` are the merged ones in the window."""
     streams = [
-        Stream(
-            [turn.label for turn in item.turns],
-            [turn.start_s for turn in item.turns],
-            [turn.end_s for turn in item.turns],
-            sp.as_spans(item.model_spans),
-            item.end_s,
-        )
+        Stream(*([getattr(turn, name) for turn in item.turns] for name in ("label", "start_s", "end_s")),
+               sp.as_spans(item.model_spans), item.end_s)
         for item in items
-    ]
+    ]  # fmt: skip
     heard = [sp.merge(sp.clip(stream.agent, 0, stream.stop_s), merge_gap_s) for stream in streams]
     out = []
     for row in rows_of(measure_streams(streams, merge_gap_s)):
@@ -170,12 +167,8 @@ def answer(row: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]
         evidence |= {steps.get(name, name): value for name, value in found.items()} | {"model_spans": row["spans"]}
     renamed = {"label": "heard", "limit": "threshold", "limit_value": "limit"}
     evidence |= {renamed[name]: value for name, value in given(verdict, renamed).items()}
-    return {
-        "id": row["case"],
-        **{name: row[name] for name in ("metric", "turn")},
-        **{name: verdict[name] for name in ("verdict", "reason")},
-        "evidence": evidence,
-    }
+    said = {name: verdict[name] for name in ("verdict", "reason")}
+    return {"id": row["case"], "metric": row["metric"], "turn": row["turn"], **said, "evidence": evidence}
 
 
 def spoilt(item: Any, why: str) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.benchmarks.duplexmpe.cases import ANSWER_GAP_S, ONSET_S, RESPONSE_S, TAIL_S, YIELD_S
+from workbench.benchmarks.duplexmpe.cases import ANSWER_GAP_S, ONSET_S, RESPONSE_S, SILENT, TAIL_S, YIELD_S
 from workbench.errors import InputError
 from workbench.spans import LEAST_SPEECH_S
 
@@ -41,9 +41,7 @@ MERGE_GAP_S = 0.8
 
 OF_LABEL = {
     "T": ("fresh_onset", "fresh_onset_permissive", "response_presence"),
-    "N1": ("silence",),
-    "N2": ("silence",),
-    "N3": ("silence",),
+    **dict.fromkeys(SILENT, ("silence",)),
     "N4_Q": ("window_response",),
     "N4_R": ("yield",),
 }
@@ -148,10 +146,7 @@ class _Turns:
         return question, resolution
 
     def rows(self, *labels: str) -> np.ndarray:
-        wanted = np.zeros(len(self.label), bool)
-        for label in labels:
-            wanted |= self.label == label
-        return np.flatnonzero(wanted)
+        return np.flatnonzero(np.isin(self.label, labels))
 
     def block(self, rows: np.ndarray, metric: str, w0: np.ndarray, w1: np.ndarray, rank: int = 0) -> dict[str, Any]:
         shift = self.shift[rows]
@@ -258,7 +253,7 @@ def _t(turns: _Turns, spans: _Spans) -> list[dict[str, Any]]:
 
 
 def _n(turns: _Turns, spans: _Spans) -> dict[str, Any]:
-    rows = turns.rows("N1", "N2", "N3")
+    rows = turns.rows(*SILENT)
     w0, w1 = turns.start[rows], turns.end[rows] + round(TAIL_S * _US)
     return turns.block(rows, "silence", w0, w1) | _window(turns, spans, rows, w0, w1)
 

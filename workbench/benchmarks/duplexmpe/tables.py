@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 
 from workbench.benchmarks.duplexmpe import rules
-from workbench.benchmarks.duplexmpe.authored import ATTRIBUTES, BUCKETS, CONDITIONS, SILENT
-from workbench.benchmarks.duplexmpe.pairs import pair_tests
+from workbench.benchmarks.duplexmpe.cases import ATTRIBUTES, BUCKETS, CONDITIONS, SILENT
 from workbench.benchmarks.duplexmpe.rules import METRICS, STEPS
 from workbench.contract import FAIL, KEYS, PASS, Chart, Mark, Score, Section
-from workbench.deciding import number
-from workbench.statistics import slices
+from workbench.deciding import number, window_marks
+from workbench.statistics import mcnemar_exact, paired_counts, paired_difference, slices
 from workbench.statistics.agreement import ranks
 from workbench.statistics.slices import Slice
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from workbench.analysis.sweep import Sweep
 
 VERSIONS = ("both", *CONDITIONS)
-ON_T = ("fresh_onset", "fresh_onset_permissive", "response_presence")
 SLICED = ("fresh_onset", "response_presence", "silence", "yield")
 """The metrics shown by attribute; all six would say little more and make the table long."""
 
@@ -58,39 +56,66 @@ def rate_tables(frame: pd.DataFrame, parts: Iterable[Slice]) -> dict[str, pd.Dat
 
 
 def _slices(frame: pd.DataFrame) -> list[Slice]:
-    metric, condition, label = (frame[name].to_numpy(str) for name in ("metric", "condition", "turn_label"))
-    versions = {"both": np.ones(len(frame), bool)} | {name: condition == name for name in CONDITIONS}
-    out = [
-        Slice("metrics", {"metric": name, "version": version}, (metric == name) & mask)
-        for name in METRICS
-        for version, mask in versions.items()
-    ]
-    out += [
-        Slice("silence_by_label", {"turn_label": name, "version": version},
-               (metric == "silence") & (label == name) & mask)
-        for name in SILENT
-        for version, mask in versions.items()
-    ]  # fmt: skip
+    metric, label = (frame[name].to_numpy(str) for name in ("metric", "turn_label"))
     buckets, speakers = (pd.to_numeric(frame[name]).to_numpy(float) for name in ("bucket", "speakers"))
-    out += [
-        Slice("by_bucket", {"metric": name, "bucket": f"quarter {bucket}"}, (metric == name) & (buckets == bucket))
-        for name in METRICS
-        for bucket in BUCKETS
-    ]
-    out += [
-        Slice("by_speakers", {"metric": name, "speakers": f"{count} speakers"}, (metric == name) & (speakers == count))
-        for name in METRICS
-        for count in sorted(set(speakers[~np.isnan(speakers)].astype(int)))
-    ]
-    for attribute in ATTRIBUTES:
-        values = frame[attribute].astype(str).to_numpy()
-        out += [
-            Slice("by_attribute", {"metric": name, "attribute": attribute, "value": value},
-                   (metric == name) & (values == value))
-            for name in SLICED
-            for value in sorted(set(values))
-        ]  # fmt: skip
-    return out
+    versions = {version: in_version(frame, version) for version in VERSIONS}
+    of = {name: metric == name for name in METRICS}
+    values = {name: frame[name].astype(str).to_numpy() for name in ATTRIBUTES}
+    return [
+        *(Slice("metrics", {"metric": name, "version": version}, of[name] & mask)
+          for name in METRICS for version, mask in versions.items()),
+        *(Slice("silence_by_label", {"turn_label": name, "version": version}, of["silence"] & (label == name) & mask)
+          for name in SILENT for version, mask in versions.items()),
+        *(Slice("by_bucket", {"metric": name, "bucket": f"quarter {bucket}"}, of[name] & (buckets == bucket))
+          for name in METRICS for bucket in BUCKETS),
+        *(Slice("by_speakers", {"metric": name, "speakers": f"{count} speakers"}, of[name] & (speakers == count))
+          for name in METRICS for count in sorted(set(speakers[~np.isnan(speakers)].astype(int)))),
+        *(Slice("by_attribute", {"metric": name, "attribute": attribute, "value": value}, of[name] & (found == value))
+          for attribute, found in values.items() for name in SLICED for value in sorted(set(found))),
+    ]  # fmt: skip
+
+
+def pair_tests(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a metric: how often both, only one or neither version passes, and the difference.
+
+    frame : see `joined`. A pair counts when both halves have a verdict; the rest is `incomplete`. The exact McNemar
+    test is the paper's. It takes pairs as independent, which holds for metrics with one event a scenario (all but
+    silence); the interval of the difference and the exact sign-flip test beside it go by whole scenarios.
+    """
+    order = [name for name in METRICS if (frame["metric"] == name).any()]
+    order += [name for name in dict.fromkeys(frame["metric"]) if name not in order]
+    return pd.DataFrame([_pair_test(name, frame[frame["metric"] == name]) for name in order])
+
+
+def _pair_test(metric: str, rows: pd.DataFrame) -> dict:
+    wide = rows.pivot(index=["conversation", "scenario", "event"], columns="condition", values="outcome")
+    wide = wide.reindex(columns=["explicit", "implicit"])
+    explicit, implicit = wide["explicit"].to_numpy(float), wide["implicit"].to_numpy(float)
+    counts = paired_counts(explicit, implicit)
+    found = paired_difference(explicit, implicit, np.asarray(wide.index.get_level_values("conversation")))
+    low, high = found.interval or (None, None)
+    return {
+        "metric": metric,
+        "pairs": counts.pairs,
+        "incomplete": counts.excluded,
+        "both": counts.both,
+        "only_explicit": counts.only_first,
+        "only_implicit": counts.only_second,
+        "neither": counts.neither,
+        "explicit_rate": (counts.both + counts.only_first) / counts.pairs if counts.pairs else None,
+        "implicit_rate": (counts.both + counts.only_second) / counts.pairs if counts.pairs else None,
+        "difference_pp": _points(found.value),
+        "low_pp": _points(low),
+        "high_pp": _points(high),
+        "p_mcnemar": mcnemar_exact(counts.only_first, counts.only_second).p_value if counts.pairs else None,
+        "p_sign_flip": found.p_value,
+        "conversations": found.clusters,
+        "note": found.note,
+    }
+
+
+def _points(fraction: float | None) -> float | None:
+    return None if fraction is None else 100 * fraction
 
 
 def yield_chain(frame: pd.DataFrame) -> pd.DataFrame:
@@ -181,79 +206,44 @@ def marks(row: Mapping[str, Any]) -> list[Mark]:
 
     The limit of brief speech has no place there: it is a length of speech anywhere in the window.
     """
-
-    w0, w1, limit = (number(row, name) for name in ("w0_s", "w1_s", "limit_value"))
-    if w0 is None or w1 is None:
-        return []
-    out = [Mark("window", w0, "scored window", w1)]
-    onset, release = number(row, "onset_s"), number(row, "release_s")
-    if onset is not None:
-        out.append(Mark("onset", w0 + onset, f"onset {1000 * onset:+.0f} ms"))
-    if release is not None:
-        out.append(Mark("offset", w0 + release, f"offset {1000 * release:+.0f} ms"))
-    name = row.get("limit")
-    if name in ("onset_within_s", "yield_within_s") and limit is not None:
+    out = window_marks(row, "onset_s", "release_s")
+    w0, limit, name = number(row, "w0_s"), number(row, "limit_value"), row.get("limit")
+    if out and name in ("onset_within_s", "yield_within_s") and limit is not None:
         out.append(Mark("limit", w0 + limit, f"limit {limit:g} s", None, name, w0))
     return out
 
 
-_VERSION_CHARTS = tuple(
-    Chart("rates", "metric", f"{version} version", where={"version": version}, order=METRICS, horizontal=True)
-    for version in CONDITIONS
-)
-
 SECTIONS = (
-    Section(
-        "metrics",
-        "The metrics, explicit and implicit",
-        about="Each metric has a denominator of its own. fresh_onset, silence and yield are scored; the fourth "
-        "capability, answer accuracy, needs a judge and stands with the judged tables. fresh_onset is strict, as "
-        "written: a new onset within 5 s after the request and no speech active as it ends. fresh_onset_permissive "
-        "asks for some new onset only. response_presence and window_response are diagnostics: they say how much "
-        "speech there is to judge, and an agent that never stops talking has both.",
-        kind="rates",
-        charts=_VERSION_CHARTS,
-    ),
-    Section(
-        "pairs",
-        "Explicit against implicit, in pairs",
-        about="Both versions of a scenario have the same turns; the same event is compared. The exact McNemar test "
-        "takes pairs as independent (several silence windows of one scenario are not); the interval of the "
-        "difference resamples scenarios.",
-    ),
-    Section(
-        "yield_chain",
-        "Yield: where events leave the denominator",
-        about="An event counts for yield only if the agent was silent during the question, began to speak in the 3 s "
-        "gap and was still speaking when a human resolved it. The columns say how many events are left after each "
-        "step.",
-    ),
-    Section(
-        "silence_by_label",
-        "Silence preservation by label",
-        about="N1: Aria is mentioned, nothing is asked. N2: somebody or something else is addressed. N3: nobody is. "
-        "Without a judge speech no longer than the threshold brief_s (1.0 s by default) counts as a brief "
-        "acknowledgement.",
-        kind="rates",
-        charts=(Chart("rates", "turn_label", "silence", where={"version": "both"}, order=SILENT),),
-    ),
-    Section(
-        "silence_thresholds",
-        "Silence preservation under brief-speech thresholds",
-        about="The duration rule is this workbench's own; a ranking that hangs on it shows here.",
-        folded=True,
-    ),
-    Section(
-        "by_bucket",
-        "By position of the request",
-        about="The quarter of the turn list in which the request stands.",
-        kind="rates",
-        charts=(Chart("rates", "bucket", "fresh onset", where={"metric": "fresh_onset"}),),
-    ),
+    Section("metrics", "The metrics, explicit and implicit",
+            "Each metric has a denominator of its own. fresh_onset, silence and yield are scored; the fourth "
+            "capability, answer accuracy, needs a judge and stands with the judged tables. fresh_onset is strict, as "
+            "written: a new onset within 5 s after the request and no speech active as it ends. fresh_onset_permissive "
+            "asks for some new onset only. response_presence and window_response are diagnostics: they say how much "
+            "speech there is to judge, and an agent that never stops talking has both.",
+            kind="rates",
+            charts=tuple(Chart("rates", "metric", f"{name} version", where={"version": name}, order=METRICS,
+                               horizontal=True) for name in CONDITIONS)),
+    Section("pairs", "Explicit against implicit, in pairs",
+            "Both versions of a scenario have the same turns; the same event is compared. The exact McNemar test takes "
+            "pairs as independent (several silence windows of one scenario are not); the interval of the difference "
+            "resamples scenarios."),
+    Section("yield_chain", "Yield: where events leave the denominator",
+            "An event counts for yield only if the agent was silent during the question, began to speak in the 3 s gap "
+            "and was still speaking when a human resolved it. The columns say how many events are left after each "
+            "step."),
+    Section("silence_by_label", "Silence preservation by label",
+            "N1: Aria is mentioned, nothing is asked. N2: somebody or something else is addressed. N3: nobody is. "
+            "Without a judge speech no longer than the threshold brief_s (1.0 s by default) counts as a brief "
+            "acknowledgement.",
+            kind="rates", charts=(Chart("rates", "turn_label", "silence", where={"version": "both"}, order=SILENT),)),
+    Section("silence_thresholds", "Silence preservation under brief-speech thresholds",
+            "The duration rule is this workbench's own; a ranking that hangs on it shows here.", folded=True),
+    Section("by_bucket", "By position of the request", "The quarter of the turn list in which the request stands.",
+            kind="rates", charts=(Chart("rates", "bucket", "fresh onset", where={"metric": "fresh_onset"}),)),
     Section("by_speakers", "By number of speakers", kind="rates"),
     Section("by_attribute", "By attribute of the scenario", kind="rates", folded=True),
     Section("unmeasurable", "Turns that could not be measured", always=True),
-)
+)  # fmt: skip
 
 NOTES = (
     "A rate is passed / measured. Excluded turns could not be measured; events that are not eligible for yield are "

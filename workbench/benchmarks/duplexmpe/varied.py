@@ -13,16 +13,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from pydantic import ValidationError
-
-from workbench.benchmarks.duplexmpe.authored import Scenario, Turn
+from workbench.benchmarks.duplexmpe.cases import Scenario, Turn
 from workbench.benchmarks.duplexmpe.check import scenario_faults
 from workbench.cases import Record
-from workbench.datasets import describe
 from workbench.errors import InputError
 from workbench.files import data_path, read_yaml
 
 _TRIES = 60
+WORDINGS = ("text", "explicit", "implicit")
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"
@@ -76,14 +74,8 @@ def in_words(number: int) -> str:
 
 
 def read_slots() -> dict[str, Slot]:
-    out = {}
-    for raw in read_yaml(data_path("duplexmpe", "slots.yaml"))["slots"]:
-        try:
-            slot = Slot.model_validate(raw)
-        except ValidationError as error:
-            raise InputError(f"slots.yaml, {raw.get('id')}: {describe(error)}.") from None
-        out[slot.id] = slot
-    return out
+    slots = map(Slot.model_validate, read_yaml(data_path("duplexmpe", "slots.yaml"))["slots"])
+    return {slot.id: slot for slot in slots}
 
 
 def read_names() -> tuple[tuple[str, ...], ...]:
@@ -158,25 +150,20 @@ def _variation(
         bucket=source.bucket,
         gold=_replaced(gold, exchanged),
         accept=tuple(_replaced(text, exchanged) for text in accept),
-        turns=tuple(
-            Turn(
-                speaker=exchanged.get(turn.speaker, turn.speaker),
-                label=turn.label,
-                **{
-                    field: None if getattr(turn, field) is None else _replaced(getattr(turn, field), texts)
-                    for field in ("text", "explicit", "implicit")
-                },
-            )
-            for turn in source.turns
-        ),
+        turns=tuple(_said(turn, exchanged.get(turn.speaker, turn.speaker), texts) for turn in source.turns),
         varied_from=source.source,
     )
 
 
+def _said(turn: Turn, speaker: str, texts: Mapping[str, str]) -> Turn:
+    wordings = {field: _replaced(words, texts) for field in WORDINGS if (words := getattr(turn, field)) is not None}
+    return Turn(speaker=speaker, label=turn.label, **wordings)
+
+
 def _exchange(source: Scenario, draw: random.Random, groups: Sequence[Sequence[str]]) -> dict[str, str]:
     """Speaker -> another name of the same group, with an initial that nobody else here has."""
-    words = {word for turn in source.turns for text in (turn.text, turn.explicit, turn.implicit) if text
-             for word in re.findall(r"[A-Z][a-z]+", text)}  # fmt: skip
+    words = {word for turn in source.turns for field in WORDINGS
+             for word in re.findall(r"[A-Z][a-z]+", getattr(turn, field) or "")}  # fmt: skip
     out: dict[str, str] = {}
     initials = {speaker[0] for speaker in source.speakers}
     for speaker in source.speakers:

@@ -7,9 +7,12 @@ each with one expected floor action and one deterministic verifier.
 
 from __future__ import annotations
 
-from workbench.benchmarks.ifeval import build, check, judging, measure, rules, tables
-from workbench.benchmarks.ifeval.authored import ACTIONS, LEVELS, ROLES
+from functools import partial
+
+from workbench.benchmarks.ifeval import check, judging, measure, rules, tables
+from workbench.benchmarks.ifeval.cases import ACTIONS, LEVELS, ROLES
 from workbench.benchmarks.ifeval.reference import moves
+from workbench.construct.building import tally
 from workbench.contract import Benchmark, Brought, Column, Trial
 
 COLUMNS = (
@@ -80,11 +83,11 @@ BENCHMARK = Benchmark(
     rule_column="action",
     variant=rules.VARIANT,
     reasons=rules.REASONS,
-    build=build.build,
-    validate_authored=build.validate_authored,
-    validate=build.validate,
-    recompute=build.recompute,
-    counts=check.tally,
+    build=check.build,
+    validate_authored=check.validate_authored,
+    validate=check.validate,
+    recompute=check.recompute,
+    counts=partial(tally, names=("action", "level")),
     measure=measure.measure,
     unmeasured=measure.unmeasured,
     merge_gap_s=measure.MERGE_GAP_S,

@@ -8,41 +8,23 @@ same call goes on after a stop; one mended by hand stays as it is.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from string import Template
-from typing import Any
 
-import yaml
 from pydantic import Field
 
-from workbench.benchmarks.ifeval import authored as au
-from workbench.benchmarks.ifeval.check import script_faults
-from workbench.benchmarks.ifeval.script_rules import briefs, rule_faults
+from workbench.benchmarks.ifeval import cases as au
+from workbench.benchmarks.ifeval.texts import briefs, rule_faults, script_faults
 from workbench.cases import Record
 from workbench.chat.client import ChatSettings
-from workbench.construct.authors import (
-    Author,
-    ChatAuthor,
-    Grams,
-    Outcome,
-    Request,
-    Shelf,
-    ShippedAuthor,
-    Task,
-    Work,
-    Written,
-    alike,
-    grams,
-    plain,
-    write_all,
-)
-from workbench.construct.markup import spoken
+from workbench.construct import authors
+from workbench.construct.building import pick
 from workbench.construct.voices import Age, Sex
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import content_key, data_path
-from workbench.progress import meter
 
 SHIPPED = "shipped"
 """The model name that asks for the shipped scripts: a set to start from."""
@@ -70,7 +52,7 @@ def author_scripts(
     concurrency: int = 4,
     limit: int | None = None,
     temperature: float | None = 1.0,
-) -> Outcome:
+) -> authors.Outcome:
     """Have `model` at `base_url` write the scripts that `out` lacks; 'shipped' copies the shipped ones.
 
     key_env : environment variable with the key; OPENAI_API_KEY goes to OpenAI's own host alone.
@@ -80,67 +62,60 @@ def author_scripts(
     ------
     InputError : no key, no such model, no server, or `out` cannot be used. What was written is kept.
     """
+    author: authors.Author
     if model == SHIPPED and base_url is None:
-        author: Author = ShippedAuthor(
-            {key: script.model_dump(exclude={"id"}) for key, script in au.load().scripts.items()}
-        )
+        texts = {key: script.model_dump(exclude={"id"}) for key, script in au.load().scripts.items()}
+        author = authors.ShippedAuthor(texts)
     else:
-        author = ChatAuthor(
-            ChatSettings(
-                model=model,
-                base_url=base_url,
-                key_env=key_env,
-                temperature=temperature,
-                max_tokens=MAX_TOKENS,
-                concurrency=concurrency,
-            )
-        )
+        author = authors.ChatAuthor(ChatSettings(
+            model=model, base_url=base_url, key_env=key_env, temperature=temperature, max_tokens=MAX_TOKENS,
+            concurrency=concurrency,
+        ))  # fmt: skip
     return asyncio.run(write_scripts(out, author, concurrency=concurrency, limit=limit))
 
 
-async def write_scripts(out: Path, author: Author, *, concurrency: int = 4, limit: int | None = None) -> Outcome:
+async def write_scripts(
+    out: Path, author: authors.Author, *, concurrency: int = 4, limit: int | None = None
+) -> authors.Outcome:
     """`author_scripts` for any author, to be awaited where a loop runs already."""
     tasks = _tasks(limit)
     desk = Desk(Path(out))
-    kept = [task for task in tasks if task.id in desk.scripts]
     spoilt = {task.id for task in tasks} & desk.spoilt.keys()
-    todo = [task for task in tasks if task.id not in desk.scripts and task.id not in spoilt]
-    work = Work(Answer, desk.request, desk.faults, desk.keep)
+    todo = [task for task in tasks if task.id not in desk.items and task.id not in spoilt]
+    kept, before = len(tasks) - len(todo) - len(spoilt), len(desk.items)
+    work = authors.Work(Answer, desk.request, desk.faults, desk.land)
     try:
-        with meter(f"writing ({author.name})", len(todo)) as progress:
-            refused = await write_all(author, todo, work, concurrency=concurrency, done=lambda task: progress.step())
+        refused = await authors.write_all(author, todo, work, f"writing ({author.name})", concurrency)
     except InputError as error:
-        raise InputError(f"{error} {desk.written} scripts were written; the same command goes on from there.") from None
+        written = len(desk.items) - before
+        raise InputError(f"{error} {written} scripts were written; the same command goes on from there.") from None
     finally:
         desk.summarise()
     problems = [desk.spoilt[key] for key in sorted(spoilt)]
     problems += [f"{task.id}: {refused[task.id]}" for task in todo if task.id in refused]
-    return Outcome(desk.written, len(kept), tuple(problems))
+    return authors.Outcome(len(desk.items) - before, kept, tuple(problems))
 
 
-def _tasks(limit: int | None) -> list[Task]:
+def _tasks(limit: int | None) -> list[authors.Task]:
     """The 224 streams, first instances first; those of one cell are written one after another."""
     if limit is not None and limit < 1:
         raise InputError(f"--limit {limit} leaves no conversation; give at least 1.")
     streams = {au.stream_of(*triple): triple for triple in sorted(au.conversations(), key=lambda triple: triple[2])}
-    tasks = [Task(stream, f"{stream.partition('_')[0]}_{probe}") for stream, (_, probe, _) in streams.items()]
+    tasks = [authors.Task(stream, f"{stream.partition('_')[0]}_{probe}") for stream, (_, probe, _) in streams.items()]
     return tasks[:limit]
 
 
-class Desk(Shelf):
+class Desk(authors.Shelf):
     """The folder that is written to, and what an author is told and checked by."""
 
     def __init__(self, out: Path):
-        super().__init__(out, "scripts")
-        self.written = 0
+        super().__init__(out, "conversations")
         self.data = au.load()
-        folder = data_path("ifeval", "prompts")
-        self.prompts = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.*"))}
+        self.prompts = authors.read_prompts(data_path("ifeval", "prompts"))
         self.prompt_sha256 = content_key(self.prompts, length=64)
         self.streams: dict[str, tuple[str, str, int]] = {}
         for triple in au.conversations():
             self.streams.setdefault(au.stream_of(*triple), triple)
-        self.scripts: dict[str, au.Script] = {}
         self.spoilt: dict[str, str] = {}
         if out.is_dir():
             self._read()
@@ -164,22 +139,23 @@ class Desk(Shelf):
                     "written anew."
                 )
             else:
-                self.scripts[key] = script
+                self.items[key] = script
 
     # --- what is asked ---
 
-    def request(self, task: Task) -> Request:
+    def request(self, task: authors.Task) -> authors.Request:
         """The messages for one script; names the scenes that exist in its cell by now."""
         role_id, probe_id, _ = self.streams[task.id]
         cell, probe, brief = task.group, self.data.probes[probe_id], briefs().probes[probe_id]
         shared = cell.startswith("S_")
-        shipped = {key: script for key, script in self.data.scripts.items() if self._cell(key) == cell}
-        written = [script for key, script in self.scripts.items() if self._cell(key) == cell]
+        shipped, written = (
+            {key: script for key, script in scripts.items() if key.rpartition("_i")[0] == cell}
+            for scripts in (self.data.scripts, self.items)
+        )
         attribute = au.attribute_of(self.data, task.id)
-        keys = sorted(shipped)
-        example = shipped[keys[au.pick("example " + task.id, len(keys))]]
+        example = shipped[sorted(shipped)[pick("example " + task.id, len(shipped))]]
         extra = brief.for_role.get(cell.partition("_")[0], "")
-        situations = dict.fromkeys(script.situation for script in (*shipped.values(), *written))
+        situations = dict.fromkeys(script.situation for script in (*shipped.values(), *written.values()))
         values = {
             "place": "\n".join(self.data.roles[name].domain for name in (au.MATCHED_ROLES if shared else (role_id,))),
             "title": probe.title,
@@ -193,22 +169,16 @@ class Desk(Shelf):
             "avoid": "\n".join(f"- {situation}" for situation in situations),
             "example": Answer(**example.model_dump(exclude={"id"})).model_dump_json(indent=1),
         }
-        return Request(
+        return authors.Request(
             task.id,
-            (
-                {"role": "system", "content": self.prompts["system.md"].strip()},
-                {"role": "user", "content": Template(self.prompts["request.md"]).substitute(values).strip()},
-            ),
+            authors.messages(self.prompts["system.md"], Template(self.prompts["request.md"]).substitute(values)),
             again=self.prompts["again.md"],
             about={"attribute": attribute, "prompt_sha256": self.prompt_sha256},
         )
 
-    def _cell(self, stream: str) -> str:
-        return stream.rpartition("_i")[0]
-
     # --- what is accepted ---
 
-    def faults(self, task: Task, answer: Answer) -> list[str]:
+    def faults(self, task: authors.Task, answer: Answer) -> list[str]:
         """What is wrong with an answer, as sentences: structure, lengths, letters, sameness."""
         script = _script(task.id, answer)
         probe_id = self.streams[task.id][1]
@@ -225,33 +195,28 @@ class Desk(Shelf):
     def _sameness_faults(self, script: au.Script) -> list[str]:
         mine = _grams(script)
         others = [(f"the shipped {key}", other) for key, other in self.data.scripts.items() if key != script.id]
-        others += [(key, other) for key, other in self.scripts.items()]
+        others += [(key, other) for key, other in self.items.items()]
         for name, other in others:
-            if alike(mine, _grams(other)) or script.situation.lower() == other.situation.lower():
+            if authors.alike(mine, _grams(other)) or script.situation.lower() == other.situation.lower():
                 return [f"it is too much like an existing one ({name}: {other.situation}); write another scene."]
         return []
 
     # --- what is kept ---
 
-    def keep(self, task: Task, written: Written) -> None:
-        """Land one script."""
-        script = _script(task.id, written.answer)
-        self.land(task.id, script, _yaml(script), written.provenance)
-        self.scripts[task.id] = script
-        self.written += 1
+    def land(self, task: authors.Task, written: authors.Written) -> None:
+        """Keep one accepted script."""
+        self.keep(_script(task.id, written.answer), written.provenance)
 
     def summarise(self) -> None:
         """Gather the provenance of what is there in `author.json`."""
-        if not self.scripts:
+        if not self.items:
             return
-        items = self.origins({key: self.scripts[key] for key in self.streams if key in self.scripts})
-        usage: dict[str, int] = {}
-        for item in items:
-            for name, count in (item.get("usage") or {}).items():
-                usage[name] = usage.get(name, 0) + (count or 0)
-        summary: dict[str, Any] = {"benchmark": "ifeval", "scripts": len(items), "of": len(self.streams)}
-        summary |= {"models": sorted({str(item.get("model") or item["author"]) for item in items}), "usage": usage}
-        self.sum_up(summary, items)
+        origins = self.origins(key for key in self.streams if key in self.items)
+        usage: Counter[str] = Counter()
+        for origin in origins:
+            usage.update({name: count or 0 for name, count in (origin.get("usage") or {}).items()})
+        summary = {"benchmark": "ifeval", "scripts": len(origins), "of": len(self.streams)}
+        self.sum_up(summary | {"models": authors.writers(origins), "usage": usage}, origins)
 
 
 def pattern(probe: au.Probe, actions: Iterable[str] = ()) -> str:
@@ -270,15 +235,9 @@ def pattern(probe: au.Probe, actions: Iterable[str] = ()) -> str:
 
 def _script(stream: str, answer: Answer) -> au.Script:
     """An answer as a script, in plain characters."""
-    return au.Script(id=stream, **{name: plain(text) for name, text in answer.model_dump().items()})
+    return au.Script(id=stream, **{name: authors.plain(text) for name, text in answer.model_dump().items()})
 
 
 @lru_cache(maxsize=1024)
-def _grams(script: au.Script) -> Grams:
-    return grams(f"{script.turn1} {spoken(script.turn2)}")
-
-
-def _yaml(script: au.Script) -> str:
-    return yaml.safe_dump(
-        {"conversations": [script.model_dump(exclude_none=True)]}, sort_keys=False, allow_unicode=True, width=100
-    )
+def _grams(script: au.Script) -> authors.Grams:
+    return authors.grams(f"{script.turn1} {au.spoken(script.turn2)}")

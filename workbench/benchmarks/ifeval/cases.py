@@ -1,27 +1,256 @@
-"""DuplexSpeechBench-IFEval: from authored roles, probes and scripts to 1,038 cases.
+"""DuplexSpeechBench-IFEval: roles, probes and scripts, read from data/ifeval/, and the 1,038 cases they give.
 
-Source: the appendix of 'DuplexSpeechBench-IFEval: Evaluating Implicit Instruction Following in
-Full-Duplex Voice Agents' (grid, levels, episode, matched audio). What its missing tables leave open
-is settled in data/ifeval/ and marked there as ours.
+Source: the appendix of 'DuplexSpeechBench-IFEval: Evaluating Implicit Instruction Following in Full-Duplex Voice
+Agents' (grid, levels, episode, matched audio, markers). Roles R1-R3 are those the benchmark names (ER triage nurse,
+grief counselor, 911 dispatcher); R4-R8 and every text are this project's own. What the appendix's missing tables
+leave open is settled in data/ifeval/ and marked there as ours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from workbench.benchmarks.ifeval.authored import (
-    LEVELS,
-    Authored,
-    Probe,
-    Role,
-    conversations,
-    pick,
-    stream_of,
-)
-from workbench.cases import AfterOnset, AfterTurn, AtTime, Case, Cue, Ending, PromptPart, Record, Window
-from workbench.construct.conversation import BuiltTurn
-from workbench.construct.markup import anchor_s, parse
+from pydantic import model_validator
+
+from workbench.cases import AfterOnset, AfterTurn, AtTime, Case, Cue, Ending, PromptPart, Record, Segment, Window
+from workbench.construct.building import pick, read_records, validated
+from workbench.construct.turns import BuiltTurn, Clip, Piece, parse
+from workbench.construct.voices import Age, Person, Sex
+from workbench.errors import ProblemsFound
+from workbench.files import data_path, read_yaml
 from workbench.text import words
+
+ROLES = tuple(f"R{number}" for number in range(1, 9))
+SHARED_PROBES = ("C1", "C2", "C3", "C4")
+INSTANCES = (1, 2, 3, 4, 5)
+MATCHED_ROLES = ("R1", "R2", "R3")
+MATCHED_PROBES = ("C1", "C4")
+MATCHED_INSTANCES = (1, 2, 3, 4)
+ACTIONS = (
+    "LISTEN", "TAKE_TURN", "BACKCHANNEL", "YIELD", "INTERRUPT", "READBACK", "NO_BACKCHANNEL", "ACCEPT_OVERLAP",
+    "CONTINUE",
+)  # fmt: skip
+LEVELS = ("L0", "L1", "L2", "L3", "L4a", "L4b")
+
+
+class Cell(Record):
+    """What a role expects of a probe, and which contradiction L4a sets against it."""
+
+    action: str
+    contradiction: str
+
+
+class Role(Record):
+    """A role: its texts by level, its six cells, its thresholds where they differ from the defaults."""
+
+    id: str
+    name: str
+    domain: str
+    persona: str
+    directive: str
+    content_rule: str
+    contradictions: dict[str, tuple[str, ...]]
+    cells: dict[str, Cell]
+    l4b: dict[str, str] = {}
+    thresholds: dict[str, float] = {}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Role:
+        expected = {*SHARED_PROBES, f"{self.id}_A", f"{self.id}_B"}
+        if set(self.cells) != expected:
+            raise ValueError(f"the cells must be {sorted(expected)}, found {sorted(self.cells)}")
+        for probe, cell in self.cells.items():
+            if cell.action not in ACTIONS:
+                raise ValueError(f"cell {probe} expects {cell.action!r}; actions are {', '.join(ACTIONS)}")
+            if len(self.contradictions.get(cell.contradiction, ())) != 5:
+                raise ValueError(f"cell {probe} needs five variants of the contradiction {cell.contradiction!r}")
+        unknown = set(self.l4b) - set(self.cells)
+        if unknown:
+            raise ValueError(f"l4b names {sorted(unknown)}, which are not cells of {self.id}")
+        return self
+
+
+class Probe(Record):
+    """A probe: the structure of turn 2 and where the scored window lies (see data/ifeval/probes.yaml)."""
+
+    title: str
+    structure: tuple[str, ...]
+    structure_for: dict[str, tuple[str, ...]] = {}
+    repeat: tuple[str, ...] = ()
+    barge_in_after_s: float | None = None
+    window: tuple[str, str]
+    window_for: dict[str, tuple[str, str]] = {}
+    l4b_window: tuple[str, str] | None = None
+
+    def shape_for(self, actions: Iterable[str]) -> tuple[str, ...]:
+        """The structure of a script that is heard by roles which expect `actions`."""
+        return next((self.structure_for[action] for action in actions if action in self.structure_for), self.structure)
+
+    def fits(self, shape: list[str], actions: Iterable[str] = ()) -> bool:
+        """Whether the pieces of a script are this probe's, one optional repeat included."""
+        wanted = self.shape_for(actions)
+        return tuple(shape) in (wanted, wanted + self.repeat)
+
+
+class Script(Record):
+    """The user side of one conversation. `id` is ROLE_PROBE_iN, or S_PROBE_iN for the shared ones.
+
+    sex, age : who speaks, as the words have it; the voice is chosen by them. None where nobody said.
+    """
+
+    id: str
+    situation: str
+    sex: Sex | None = None
+    age: Age | None = None
+    turn1: str
+    turn2: str
+
+    @property
+    def speaker(self) -> Person:
+        return Person(self.sex, self.age)
+
+
+@dataclass(frozen=True)
+class Authored:
+    """Everything authored: roles and probes by id, scripts by stream id."""
+
+    roles: dict[str, Role]
+    probes: dict[str, Probe]
+    scripts: dict[str, Script]
+    attributes: tuple[str, ...]
+
+
+def conversations() -> list[tuple[str, str, int]]:
+    """The 240 (role, probe, instance) triples in canonical order."""
+    return [
+        (role, probe, instance)
+        for role in ROLES
+        for probe in (*SHARED_PROBES, f"{role}_A", f"{role}_B")
+        for instance in INSTANCES
+    ]
+
+
+def stream_of(role: str, probe: str, instance: int) -> str:
+    """The script a conversation plays: its own, or the one that R1-R3 share (matched audio)."""
+    matched = role in MATCHED_ROLES and probe in MATCHED_PROBES and instance in MATCHED_INSTANCES
+    return f"{'S' if matched else role}_{probe}_i{instance}"
+
+
+def actions_of(authored: Authored, stream: str) -> tuple[str, ...]:
+    """What the roles that hear a stream expect of it, each action once."""
+    heard = [(role, probe) for role, probe, instance in conversations() if stream_of(role, probe, instance) == stream]
+    return tuple(dict.fromkeys(authored.roles[role].cells[probe].action for role, probe in heard))
+
+
+def attribute_of(authored: Authored, stream: str) -> str:
+    """The persona attribute that an author is to tint a stream's script with, such as 'age band: 18 to 24'.
+
+    Chosen by the stream, since conversations that share one share its wording.
+    """
+    return authored.attributes[pick("attribute " + stream, len(authored.attributes))]
+
+
+def load(folder: Path | None = None, scripts: Path | None = None) -> Authored:
+    """Read the authored data; `scripts` replaces the shipped scripts (a folder of YAML files).
+
+    Raises
+    ------
+    ProblemsFound : naming every file, field and value that is wrong.
+    """
+    folder = folder or data_path("ifeval")
+    problems: list[str] = []
+    roles = {}
+    for name in ROLES:
+        path = folder / "roles" / f"{name}.yaml"
+        roles[name] = validated(Role, read_yaml(path), str(path), problems)
+    path = folder / "probes.yaml"
+    probes = {name: validated(Probe, raw, f"{path}, {name}", problems) for name, raw in read_yaml(path).items()}
+    found = read_scripts(scripts or folder / "scripts", problems)
+    if problems:
+        raise ProblemsFound(problems)
+    attributes = read_yaml(folder / "attributes.yaml").items()
+    return Authored(
+        roles,
+        probes,
+        found,
+        tuple(f"{kind.replace('_', ' ')}: {value}" for kind, values in attributes for value in values),
+    )
+
+
+def read_scripts(folder: Path, problems: list[str]) -> dict[str, Script]:
+    """Every script of a folder of YAML files by id; faults are added to `problems`."""
+    return read_records(folder, "conversations", Script, problems)
+
+
+# -- markers -----------------------------------------------------------------------------------------------
+
+SILENCES = ("pause", "chunk_gap")
+SPEECHES = ("chunk", "check", "flag", "barge_in")
+"""What may be marked in a script: the appendix names pause, chunk_gap, check and barge_in; a dictated chunk, and
+the words that carry a red flag, are ours."""
+
+
+def pieces_of(script: str) -> list[Piece]:
+    """A script's pieces.
+
+    Raises
+    ------
+    ValueError : as `parse`, and for a marker that is unknown or holds the wrong kind of content.
+    """
+    pieces = parse(script)
+    for piece in pieces:
+        shown = repr(f"<{piece.mark}:{piece.text or f'{piece.duration_s:g}s'}>")
+        if piece.mark and piece.mark not in SILENCES + SPEECHES:
+            known = ", ".join(SILENCES + SPEECHES)
+            raise ValueError(f"the marker {shown} is unknown; markers are {known}")
+        if piece.mark in SILENCES and piece.kind == "speech":
+            raise ValueError(f"the marker {shown} needs a duration such as 1.5s")
+        if piece.mark in SPEECHES and piece.kind == "silence":
+            raise ValueError(f"the marker {shown} holds a duration, where words are needed")
+    return pieces
+
+
+def shape_of(pieces: Iterable[Piece]) -> list[str]:
+    """How a probe's structure names the pieces: 'text', 'chunk', 'pause:2.5' ..."""
+    return [
+        f"{piece.mark}:{piece.duration_s:.1f}" if piece.kind == "silence" else piece.mark or "text" for piece in pieces
+    ]
+
+
+def spoken(script: str) -> str:
+    """The words alone, as a listener hears them."""
+    return " ".join(piece.text for piece in pieces_of(script) if piece.kind == "speech")
+
+
+def anchor_s(anchor: str, segments: tuple[Segment, ...]) -> float:
+    """Resolve an anchor such as 'pause.1.start', 'chunk_gap.last.end', 'turn.end' or 'turn.end+8.0'.
+
+    segments : those of one built cue. Returns seconds after the cue's start.
+    The end of the turn is the end of its last speech segment.
+
+    Raises
+    ------
+    ValueError : when no segment fits the anchor.
+    """
+    base, _, plus = anchor.partition("+")
+    offset_s = float(plus) if plus else 0.0
+    name, *rest = base.split(".")
+    if name == "turn":
+        speech = [segment for segment in segments if segment.kind == "speech"]
+        return round((0.0 if rest == ["start"] else speech[-1].end_s) + offset_s, 3)
+    nth, edge = rest
+    marked = [segment for segment in segments if segment.mark == name]
+    try:
+        segment = marked[-1] if nth == "last" else marked[int(nth) - 1]
+    except IndexError:
+        raise ValueError(f"the anchor {anchor!r} finds no {nth} segment marked {name!r}") from None
+    return round((segment.start_s if edge == "start" else segment.end_s) + offset_s, 3)
+
+
+# -- cases -------------------------------------------------------------------------------------------------
 
 TURN1, TURN2 = "turn1", "turn2"
 WINDOW = "trigger"
@@ -59,10 +288,7 @@ def tokens(text: str) -> list[str]:
     return out
 
 
-DIGITS = {
-    "zero": "0", "oh": "0", "one": "1", "two": "2", "three": "3", "four": "4",
-    "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
-}  # fmt: skip
+DIGITS = dict(zip("zero oh one two three four five six seven eight nine".split(), "00123456789", strict=True))
 
 
 def levels_of(role: Role, probe_id: str, instance: int) -> list[str]:
@@ -94,37 +320,26 @@ def prompt_of(role: Role, probe_id: str, conversation: str, level: str) -> tuple
             return (persona, PromptPart(name="contradiction", text=role.l4b[probe_id].strip()))
 
 
-def expand(authored: Authored, turns: dict[tuple[str, str], BuiltTurn]) -> list[Case]:
+def expand(authored: Authored, turns: Mapping[Clip, BuiltTurn]) -> list[Case]:
     """The whole grid in canonical order.
 
     turns : (stream, cue id) -> the built (or unbuilt) clip of that turn. Conversations whose stream
     is not in `turns` are left out.
     """
-    cases = []
-    for role_id, probe_id, instance in conversations():
-        stream = stream_of(role_id, probe_id, instance)
-        if (stream, TURN2) not in turns:
-            continue
-        role, probe = authored.roles[role_id], authored.probes[probe_id]
-        conversation = f"{role_id}_{probe_id}_i{instance}"
-        for level in levels_of(role, probe_id, instance):
-            cases.append(_case(authored, role, probe, probe_id, instance, conversation, stream, level, turns))
-    return cases
+    return [
+        _case(authored, authored.roles[role], probe, instance, level, turns)
+        for role, probe, instance in conversations()
+        if (stream_of(role, probe, instance), TURN2) in turns
+        for level in levels_of(authored.roles[role], probe, instance)
+    ]
 
 
 def _case(
-    authored: Authored,
-    role: Role,
-    probe: Probe,
-    probe_id: str,
-    instance: int,
-    conversation: str,
-    stream: str,
-    level: str,
-    turns: dict[tuple[str, str], BuiltTurn],
+    authored: Authored, role: Role, probe_id: str, instance: int, level: str, turns: Mapping[Clip, BuiltTurn]
 ) -> Case:
-    action = role.cells[probe_id].action
-    first, second = turns[stream, TURN1], turns[stream, TURN2]
+    probe, action = authored.probes[probe_id], role.cells[probe_id].action
+    conversation, stream = f"{role.id}_{probe_id}_i{instance}", stream_of(role.id, probe_id, instance)
+    script, first, second = authored.scripts[stream], turns[stream, TURN1], turns[stream, TURN2]
     barge_in_s = probe.barge_in_after_s
     start2 = AFTER_TURN1 if barge_in_s is None else AfterOnset(delay_s=barge_in_s, max_wait_s=ONSET_WAIT_S)
     chunks = [piece.text for piece in parse(second.script) if piece.mark == "chunk"]
@@ -160,8 +375,8 @@ def _case(
             "action": action,
             "speaker": second.speaker,
             "matched": "yes" if stream.startswith("S_") else "no",
-            "situation": authored.scripts[stream].situation,
-            **{name: value for name in ("sex", "age") if (value := getattr(authored.scripts[stream], name))},
+            "situation": script.situation,
+            **{name: value for name in ("sex", "age") if (value := getattr(script, name))},
         },
     )
 

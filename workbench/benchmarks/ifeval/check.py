@@ -1,46 +1,46 @@
-"""Checks of the authored data and of a built dataset: leakage gates, structure, counts.
+"""Checks of the authored data and of a built dataset, and the building of one.
 
 The two leakage gates are those of the appendix: a persona must imply its rule and never state it.
-Every function returns sentences, one a violation; none means the check holds.
+Every check returns sentences, one a violation; none means that it holds.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 
-from workbench.benchmarks.ifeval import authored as au
-from workbench.benchmarks.ifeval.cases import TURN1, TURN2, WINDOW, expectation, tokens
-from workbench.benchmarks.ifeval.script_rules import rule_faults
+from workbench import datasets
+from workbench.benchmarks.ifeval import cases as au
+from workbench.benchmarks.ifeval import texts
 from workbench.cases import Case
-from workbench.construct.gates import Vocabulary, shared_ngrams, stated_rules, words_of
-from workbench.construct.markup import Piece, parse
-from workbench.files import data_path
+from workbench.construct import building
+from workbench.construct.voices import cast
+from workbench.contract import BuildOptions
+from workbench.datasets import Dataset, Header
+from workbench.errors import InputError, ProblemsFound
+
+VERSION = "2"
+"""Of the authored data; a dataset carries that of the data it was built from."""
+LIMIT_ORDER = ("L2", "L1", "L4b", "L3", "L4a", "L0")
+"""The order in which --limit takes levels: the two of the Entailment Gap first."""
 
 CASES = 1038
 CONVERSATIONS = 240
 STREAMS = 224
 BY_ACTION = {
-    "LISTEN": 273,
-    "TAKE_TURN": 168,
-    "BACKCHANNEL": 152,
-    "YIELD": 126,
-    "INTERRUPT": 120,
-    "READBACK": 94,
-    "NO_BACKCHANNEL": 42,
-    "ACCEPT_OVERLAP": 42,
-    "CONTINUE": 21,
-}
+    "LISTEN": 273, "TAKE_TURN": 168, "BACKCHANNEL": 152, "YIELD": 126, "INTERRUPT": 120, "READBACK": 94,
+    "NO_BACKCHANNEL": 42, "ACCEPT_OVERLAP": 42, "CONTINUE": 21,
+}  # fmt: skip
 BY_LEVEL = {"L0": 48, "L1": 240, "L2": 240, "L3": 240, "L4a": 240, "L4b": 30}
 NGRAM = 4
 
 
 def leakage(data: au.Authored) -> list[str]:
     """Gate 1: no turn-management vocabulary in a persona. Gate 2: no n-gram shared with a rule."""
-    vocabulary = Vocabulary.read(data_path("ifeval", "turn_management.yaml"))
     problems = []
     for role in data.roles.values():
-        for found in stated_rules(role.persona, vocabulary):
+        for found in texts.stated_rules(role.persona):
             problems.append(
                 f"{role.id}: the persona states the rule: {found!r} is turn-management vocabulary; imply it instead."
             )
@@ -48,24 +48,23 @@ def leakage(data: au.Authored) -> list[str]:
         rules |= {f"contradiction {n}.{i + 1}": t for n, ts in role.contradictions.items() for i, t in enumerate(ts)}
         rules |= {f"L4b contradiction of {probe}": text for probe, text in role.l4b.items()}
         for name, text in rules.items():
-            for ngram in shared_ngrams(role.persona, text, NGRAM, vocabulary):
+            for ngram in texts.shared_ngrams(role.persona, text, NGRAM):
                 problems.append(f"{role.id}: persona and {name} share the words {' '.join(ngram)!r}; reword one.")
     return problems
 
 
 def contradictions(data: au.Authored) -> list[str]:
     """L4a is benign and L4b is not: no L4a line of a safety cell speaks of danger, and none is an L4b line."""
-    vocabulary = Vocabulary.read(data_path("ifeval", "turn_management.yaml"))
     problems = []
     for role in data.roles.values():
         for probe, grave in role.l4b.items():
             name = role.cells[probe].contradiction
             for number, line in enumerate(role.contradictions[name], start=1):
-                running = f" {' '.join(words_of(line))}"
-                for word in vocabulary.grave:
+                running = f" {' '.join(texts.words_of(line))}"
+                for word in texts.vocabulary().grave:
                     if f" {word}" in running:
                         problems.append(f"{role.id}: contradiction {name}.{number} says {word!r}; L4a is benign.")
-                if shared_ngrams(line, grave, 3, vocabulary):
+                if texts.shared_ngrams(line, grave, 3):
                     problems.append(f"{role.id}: contradiction {name}.{number} is much like the L4b line of {probe}.")
     return problems
 
@@ -80,81 +79,28 @@ def structure(data: au.Authored) -> list[str]:
             problems.append(f"{stream}: there is no script; write one for role {role}, probe {probe_id}.")
             continue
         actions = au.actions_of(data, stream)
-        faults = script_faults(script, data.probes[probe_id], actions) + rule_faults(script, probe_id)
+        faults = texts.script_faults(script, data.probes[probe_id], actions) + texts.rule_faults(script, probe_id)
         problems += [f"{stream}: {fault}" for fault in faults]
     for stream in sorted(set(data.scripts) - set(wanted)):
         problems.append(f"{stream}: no conversation of the grid plays this script; remove it or mend its id.")
     return problems
 
 
-def script_faults(script: au.Script, probe: au.Probe, actions: tuple[str, ...] = ()) -> list[str]:
-    """What is wrong with one script for roles that expect `actions` of it, as sentences without its name."""
-    faults = []
-    first: list[Piece] = []
-    try:
-        first = parse(script.turn1)
-        if len(first) != 1 or first[0].shape != "text":
-            faults.append("turn1 is context and may hold no marker; remove it.")
-    except ValueError as error:
-        faults.append(f"turn1: {error}.")
-    try:
-        pieces = parse(script.turn2)
-    except ValueError as error:
-        return [*faults, f"turn2: {error}."]
-    shape = [piece.shape for piece in pieces]
-    if not probe.fits(shape, actions):
-        faults.append(
-            f"turn2 has the structure [{', '.join(shape)}], where its probe ({probe.title}) needs "
-            f"[{', '.join(probe.shape_for(actions))}]; mend the markers."
-        )
-    chunks = [piece.text for piece in pieces if piece.mark == "chunk"]
-    for chunk in chunks:
-        for word in re.findall(r"[a-z]+|\d+", chunk.lower()):
-            if word in _AMBIGUOUS or word.isdigit():
-                faults.append(
-                    f"turn2: the dictated chunk {chunk!r} holds {word!r}, which can be transcribed in more than one "
-                    "way; dictate single digits as words."
-                )
-    for said in (first, pieces):
-        spoken = " ".join(piece.text for piece in said)
-        if re.search(r"\d", spoken):
-            faults.append(f"a digit stands in the spoken text ({spoken[:40]!r} ...); write numbers as words.")
-    return faults
-
-
-_AMBIGUOUS = frozenset(
-    """ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty
-    sixty seventy eighty ninety hundred thousand double triple""".split()
-)
-
-
-def tally(cases: tuple[Case, ...]) -> dict[str, dict[str, int]]:
-    """Cases by expected action and by level."""
-    return {
-        f"by_{name}": dict(Counter(case.tags[name] for case in cases if name in case.tags))
-        for name in ("action", "level")
-    }
-
-
 def counts(cases: tuple[Case, ...], streams: int) -> list[str]:
     """The exact counts of the full grid (appendix: Tables 7 and 15)."""
-    problems = []
-
-    def compare(what: str, found: int, wanted: int) -> None:
-        if found != wanted:
-            problems.append(
-                f"{what}: {found}, where the full grid has {wanted}; build without --limit and mend scripts."
-            )
-
-    compare("cases", len(cases), CASES)
-    compare("conversations", len({case.conversation for case in cases}), CONVERSATIONS)
-    compare("audio streams", streams, STREAMS)
-    actions, levels = Counter(c.tags.get("action") for c in cases), Counter(c.tags.get("level") for c in cases)
-    for action, wanted in BY_ACTION.items():
-        compare(f"cases that expect {action}", actions[action], wanted)
-    for level, wanted in BY_LEVEL.items():
-        compare(f"cases at level {level}", levels[level], wanted)
-    return problems
+    actions, levels = (Counter(case.tags.get(name) for case in cases) for name in ("action", "level"))
+    found = {
+        "cases": (len(cases), CASES),
+        "conversations": (len({case.conversation for case in cases}), CONVERSATIONS),
+        "audio streams": (streams, STREAMS),
+    }
+    found |= {f"cases that expect {action}": (actions[action], wanted) for action, wanted in BY_ACTION.items()}
+    found |= {f"cases at level {level}": (levels[level], wanted) for level, wanted in BY_LEVEL.items()}
+    return [
+        f"{what}: {there}, where the full grid has {wanted}; build without --limit and mend scripts."
+        for what, (there, wanted) in found.items()
+        if there != wanted
+    ]
 
 
 def built(cases: tuple[Case, ...]) -> list[str]:
@@ -162,25 +108,22 @@ def built(cases: tuple[Case, ...]) -> list[str]:
     problems = []
     streams: dict[str, tuple] = {}
     for case in cases:
-        try:
-            expected = expectation(case)
-        except ValueError as error:
-            problems.append(
-                f"case {case.id}: the field `expect` is not this benchmark's: {str(error).splitlines()[0]}."
-            )
+        where = f"case {case.id}: the field `expect` is not this benchmark's"
+        expected = building.validated(au.Expectation, case.expect, where, problems)
+        if expected is None:
             continue
         problems += [f"case {case.id}: {fault}" for fault in _tag_faults(case, expected.action)]
-        if expected.action == "READBACK" and not tokens(expected.target or ""):
+        if expected.action == "READBACK" and not au.tokens(expected.target or ""):
             problems.append(f"case {case.id}: the dictated target is empty; give the script chunks to read back.")
         sums = tuple(cue.audio.sha256 if cue.audio else None for cue in case.cues)
         if streams.setdefault(case.stream, sums) != sums:
             problems.append(
                 f"case {case.id}: its audio differs from that of another case of stream {case.stream}; rebuild."
             )
-        lacking = {TURN1, TURN2} - {cue.id for cue in case.cues} or {WINDOW} - set(case.windows)
+        lacking = {au.TURN1, au.TURN2} - {cue.id for cue in case.cues} or {au.WINDOW} - set(case.windows)
         if lacking:
             problems.append(f"case {case.id}: it has no {' and no '.join(sorted(lacking))}; rebuild.")
-        elif case.cue(TURN2).audio is not None and any(window.start_s is None for window in case.windows.values()):
+        elif case.cue(au.TURN2).audio is not None and any(window.start_s is None for window in case.windows.values()):
             problems.append(f"case {case.id}: its audio is built and its window is not; rebuild.")
     return problems
 
@@ -206,7 +149,6 @@ def _tag_faults(case: Case, action: str) -> list[str]:
 
 def prompts(cases: tuple[Case, ...]) -> list[str]:
     """The leakage gates on the prompts as built, whatever the shipped texts say."""
-    vocabulary = Vocabulary.read(data_path("ifeval", "turn_management.yaml"))
     problems = []
     seen: set[tuple[str, ...]] = set()
     for case in cases:
@@ -215,9 +157,67 @@ def prompts(cases: tuple[Case, ...]) -> list[str]:
         if persona is None or (persona, *rules) in seen:
             continue
         seen.add((persona, *rules))
-        for found in stated_rules(persona, vocabulary):
+        for found in texts.stated_rules(persona):
             problems.append(f"case {case.id}: its persona states the rule ({found!r}); rebuild from checked texts.")
         for rule in rules:
-            for ngram in shared_ngrams(persona, rule, NGRAM, vocabulary):
+            for ngram in texts.shared_ngrams(persona, rule, NGRAM):
                 problems.append(f"case {case.id}: its persona and a rule share the words {' '.join(ngram)!r}; rebuild.")
+    return problems
+
+
+# -- building ----------------------------------------------------------------------------------------------
+
+
+def build(options: BuildOptions) -> Header:
+    """Build the dataset in `options.out`.
+
+    Raises
+    ------
+    ProblemsFound : gates or structure are violated (nothing is built), or as `building.build`.
+    """
+    data = au.load(scripts=options.scripts)
+    problems = authored(data)
+    if problems:
+        raise ProblemsFound(problems)
+    return building.build(_plan(data), options)
+
+
+def recompute(dataset: Dataset, scripts: Path | None = None, listen: bool = False) -> building.Recomputed:
+    """Expand the grid again from the authored data and the dataset's own clips, and compare."""
+    return building.recompute(dataset, VERSION, lambda scripts: _plan(au.load(scripts=scripts)), scripts, listen)
+
+
+def _plan(data: au.Authored) -> building.Plan:
+    return building.Plan(
+        version=VERSION,
+        scripts={
+            (key, cue): getattr(script, cue) for key, script in data.scripts.items() for cue in (au.TURN1, au.TURN2)
+        },
+        expand=lambda turns: au.expand(data, turns),
+        voice_of=lambda clip, engine: cast(clip[0], {"user": data.scripts[clip[0]].speaker}, engine)["user"],
+        chosen=_chosen,
+    )
+
+
+def _chosen(grid: list[Case], limit: int) -> Iterable[Case]:
+    """The first `limit` cases, with every cell before any second instance."""
+    if limit < 1:
+        raise InputError(f"--limit {limit} leaves no case; give at least 1.")
+    return sorted(grid, key=lambda case: (case.tags["instance"], LIMIT_ORDER.index(case.tags["level"])))[:limit]
+
+
+def authored(data: au.Authored) -> list[str]:
+    """Leakage gates and structure of authored data."""
+    return structure(data) + leakage(data) + contradictions(data)
+
+
+def validate_authored() -> list[str]:
+    return authored(au.load())
+
+
+def validate(dataset: Dataset, complete: bool) -> list[str]:
+    """What must hold of a built dataset; the exact counts only when it is meant to be complete."""
+    problems = built(dataset.cases) + prompts(dataset.cases)
+    if complete:
+        problems += counts(dataset.cases, datasets.streams(dataset.cases))
     return problems

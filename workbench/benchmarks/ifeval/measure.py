@@ -33,8 +33,7 @@ import numpy as np
 from pydantic import StrictInt, StrictStr, model_validator
 
 from workbench import spans as sp
-from workbench.benchmarks.ifeval.authored import ACTIONS
-from workbench.benchmarks.ifeval.cases import TURN2, WINDOW, expectation, tokens
+from workbench.benchmarks.ifeval.cases import ACTIONS, TURN2, WINDOW, expectation, tokens
 from workbench.brought import Interval, Seconds, Segments, given, name_of
 from workbench.cases import Case, Record
 from workbench.episodes import EpisodeRecord, sounded, unusable
@@ -76,9 +75,6 @@ def measure_window(
     starting = sp.starts_within(agent, w0, w1)
     touching = agent[(agent[:, 0] <= w1) & (agent[:, 1] > w0)]  # closed at w1, as `starting` is
     offsets = agent[agent[:, 1] >= w0, 1]
-    goes_on = None
-    if len(starting):
-        goes_on = bool((user[:, 1] > starting[-1, 1]).any())
     return WindowMeasures(
         genuine_s=_s(starting[0, 0] - w0) if len(starting) else None,
         off_s=_s(offsets[0] - w0) if len(offsets) else None,
@@ -86,7 +82,7 @@ def measure_window(
         starting=len(starting),
         touching=len(touching),
         longest_s=_s((touching[:, 1] - touching[:, 0]).max()) if len(touching) else None,
-        user_goes_on=goes_on,
+        user_goes_on=bool((user[:, 1] > starting[-1, 1]).any()) if len(starting) else None,
         overlap_s=_s(sp.overlap_s(sp.clip(agent, w0, w1), user)),
         known_s=_s(stop_s - w0) if w1 - stop_s >= sp.LEAST_SPEECH_S else None,
     )
@@ -151,8 +147,8 @@ def measure(
     reason = unmeasurable(record, expected.action)
     if reason is None:
         row |= asdict(measure_window(window, user, agent, merge_gap_s, record.duration_s))
-        row["spans"] = [[_s(start), _s(end)] for start, end in sp.merge(agent, merge_gap_s)]
-        row["user_spans"] = [[_s(start), _s(end)] for start, end in sp.merge(user, merge_gap_s)]
+        for name, spans in (("spans", agent), ("user_spans", user)):
+            row[name] = [[_s(start), _s(end)] for start, end in sp.merge(spans, merge_gap_s)]
         if expected.action == "READBACK":
             # Words that were not heard were not said.
             found = coverage(expected.target or "", sounded(record, agent).text or "")
@@ -187,44 +183,18 @@ def unmeasurable(record: EpisodeRecord, action: str) -> str | None:
     return None
 
 
-_EMPTY: dict[str, Any] = {
-    "w0_s": None,
-    "w1_s": None,
-    "genuine_s": None,
-    "off_s": None,
-    "speaking_at_w0": None,
-    "starting": None,
-    "touching": None,
-    "longest_s": None,
-    "user_goes_on": None,
-    "overlap_s": None,
-    "known_s": None,
-    "coverage": None,
-    "tokens_matched": None,
-    "tokens_target": None,
-    "tokens_missing": None,
-    "agent_speech_s": None,
-    "first_words": None,
-    "spans": None,
-    "user_spans": None,
-}
+MEASURED = (
+    "genuine_s", "off_s", "speaking_at_w0", "starting", "touching", "longest_s", "user_goes_on", "overlap_s",
+    "known_s", "coverage", "tokens_matched", "tokens_target", "tokens_missing",
+)  # fmt: skip
+_EMPTY = dict.fromkeys(("w0_s", "w1_s", *MEASURED, "agent_speech_s", "first_words", "spans", "user_spans"))
+_TAGS = ("role", "role_name", "probe", "level", "instance", "speaker", "matched", "action")
 
 
 def _row(case: Case, thresholds: dict[str, float]) -> dict[str, Any]:
-    labels = {
-        name: case.tags[name] for name in ("role", "role_name", "probe", "level", "instance", "speaker", "matched")
-    }
-    return {
-        "case": case.id,
-        "event": "",
-        "metric": "",
-        "conversation": case.conversation,
-        **labels,
-        "action": case.tags["action"],
-        **_EMPTY,
-        **{f"own_{name}": value for name, value in thresholds.items()},
-        "reason": None,
-    }
+    labels = {"case": case.id, "event": "", "metric": "", "conversation": case.conversation}
+    own = {f"own_{name}": value for name, value in thresholds.items()}
+    return labels | {name: case.tags[name] for name in _TAGS} | _EMPTY | own | {"reason": None}
 
 
 def _first_words(record: EpisodeRecord, window: tuple[float, float] | None) -> str | None:
@@ -258,12 +228,6 @@ class BroughtCase(Record):
         return self
 
 
-EVIDENCE = (
-    "genuine_s", "off_s", "speaking_at_w0", "starting", "touching", "longest_s", "user_goes_on", "overlap_s",
-    "known_s", "coverage", "tokens_matched", "tokens_target", "tokens_missing",
-)  # fmt: skip
-
-
 def measure_brought(items: list[BroughtCase], merge_gap_s: float) -> list[dict[str, Any]]:
     """One row an item."""
     return [{**_brought_row(item, merge_gap_s), "item": place} for place, item in enumerate(items)]
@@ -291,23 +255,17 @@ def _brought_row(item: BroughtCase, merge_gap_s: float) -> dict[str, Any]:
 
 def answer(row: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
     """What `workbench decide` gives back for one row; what is null is left out of the evidence."""
-    evidence = given(row, EVIDENCE)
+    evidence = given(row, MEASURED)
     if given(row, ("w0_s",)):
         evidence |= {"window": [row["w0_s"], row["w1_s"]], "user_spans": row["user_spans"], "model_spans": row["spans"]}
     if verdict["verdict"] != "unmeasurable":
-        named = given(verdict, ("label", "limit", "limit_value"))
         renamed = {"label": "label", "limit": "threshold", "limit_value": "limit"}
-        evidence |= {renamed[name]: value for name, value in named.items()}
-    return {
-        "id": row["case"],
-        **{name: verdict[name] for name in ("verdict", "strict", "reason")},
-        "evidence": evidence,
-    }
+        evidence |= {renamed[name]: value for name, value in given(verdict, renamed).items()}
+    said = {name: verdict[name] for name in ("verdict", "strict", "reason")}
+    return {"id": row["case"], **said, "evidence": evidence}
 
 
 def spoilt(item: Any, why: str) -> list[dict[str, Any]]:
     """The place of an item that cannot be read."""
-    reason = f"not measurable: bad input: {why}"
-    return [
-        {"id": name_of(item), "verdict": "unmeasurable", "strict": "unmeasurable", "reason": reason, "evidence": {}}
-    ]
+    said = {"verdict": "unmeasurable", "strict": "unmeasurable", "reason": f"not measurable: bad input: {why}"}
+    return [{"id": name_of(item), **said, "evidence": {}}]

@@ -6,8 +6,7 @@ same runner, detector and scorer as any other agent.
 
 from __future__ import annotations
 
-from workbench.benchmarks.ifeval.authored import pick
-from workbench.benchmarks.ifeval.cases import TURN1, TURN2, WINDOW, expectation
+from workbench.benchmarks.ifeval.cases import TURN1, TURN2, WINDOW, expectation, pick
 from workbench.cases import Case, Moment, Move
 
 BRIEF = "Thank you for telling me, please go on."
@@ -23,8 +22,6 @@ LONG = (
 REPLY_S, YIELD_S, ACKNOWLEDGE_S, INTERVENE_S = 0.4, 0.25, 0.3, 0.5
 HELD_S = 4.5
 """How long a speaker who keeps the floor talks on after a barge-in: past the 3.0 s window."""
-
-STYLES = ("oracle", "contrary")
 
 
 def moves(case: Case, style: str) -> tuple[Move, ...]:

@@ -39,7 +39,6 @@ THRESHOLDS = (
 """The defaults are ours, since the paper's table of them is not public, except the coverage; each lies inside
 the grid of the paper's sweep, whose 3 x 5 x 3 x 4 = 180 configurations are the `grid` values."""
 
-DEFAULTS = {threshold.name: threshold.default for threshold in THRESHOLDS}
 LABELS = ("silent", "backchannel", "floor_take")
 
 

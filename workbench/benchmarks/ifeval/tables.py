@@ -8,15 +8,16 @@ Gap is IAS(L1) - IAS(L2): what stating the rule gives over implying it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from workbench.benchmarks.ifeval.authored import ACTIONS, LEVELS, MATCHED_ROLES, ROLES
-from workbench.benchmarks.ifeval.rules import NEEDS_FLOOR
+from workbench.benchmarks.ifeval.cases import ACTIONS, LEVELS, MATCHED_ROLES, ROLES
+from workbench.benchmarks.ifeval.rules import LABELS, NEEDS_FLOOR
 from workbench.contract import KEYS, Chart, Mark, Score, Section
-from workbench.deciding import number
+from workbench.deciding import number, window_marks
 from workbench.statistics.slices import Contrast, Slice, difference_table, rate_tables
 
 
@@ -42,26 +43,18 @@ def tables(measurements: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.D
 def _slices(frame: pd.DataFrame) -> list[Slice]:
     level, action, role = (frame[name].to_numpy(str) for name in ("level", "action", "role"))
     names = dict(zip(frame["role"], frame["role_name"], strict=True))
-    everything = np.ones(len(frame), bool)
-    slices = [Slice("ias", {}, everything)]
-    slices += [Slice("ias_by_level", {"level": name}, level == name) for name in LEVELS]
-    slices += [Slice("ias_by_action", {"action": name}, action == name) for name in ACTIONS]
-    slices += [Slice("ias_by_role", {"role": name, "name": names.get(name, "")}, role == name) for name in ROLES]
-    slices += [
-        Slice("ias_by_action_and_level", {"action": a, "level": n}, (action == a) & (level == n))
-        for a in ACTIONS
-        for n in LEVELS
-    ]
-    slices += [
-        Slice("ias_by_role_and_level", {"role": r, "level": n}, (role == r) & (level == n))
-        for r in ROLES
-        for n in LEVELS
-    ]
     matched = frame["matched"].to_numpy(str) == "yes"
-    slices += [
-        Slice("matched_audio", {"role": r, "name": names.get(r, "")}, matched & (role == r)) for r in MATCHED_ROLES
-    ]
-    return slices
+    return [
+        Slice("ias", {}, np.ones(len(frame), bool)),
+        *(Slice("ias_by_level", {"level": name}, level == name) for name in LEVELS),
+        *(Slice("ias_by_action", {"action": name}, action == name) for name in ACTIONS),
+        *(Slice("ias_by_role", {"role": name, "name": names.get(name, "")}, role == name) for name in ROLES),
+        *(Slice("ias_by_action_and_level", {"action": a, "level": n}, (action == a) & (level == n))
+          for a in ACTIONS for n in LEVELS),
+        *(Slice("ias_by_role_and_level", {"role": r, "level": n}, (role == r) & (level == n))
+          for r in ROLES for n in LEVELS),
+        *(Slice("matched_audio", {"role": r, "name": names.get(r, "")}, matched & (role == r)) for r in MATCHED_ROLES),
+    ]  # fmt: skip
 
 
 def _gaps(frame: pd.DataFrame) -> list[Contrast]:
@@ -81,131 +74,60 @@ def _floor(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for action in NEEDS_FLOOR:
         measured = frame[(frame["action"] == action) & frame["verdict"].isin(("pass", "fail"))]
-        held = int((measured["speaking_at_w0"] == True).sum())  # noqa: E712  (null is not True)
-        passed = measured["verdict"] == "pass"
-        rows.append(
-            {
-                "action": action,
-                "measured": len(measured),
-                "speaking_at_w0": held,
-                "passed": int(passed.sum()),
-                "passed_without_floor": int((passed & (measured["speaking_at_w0"] != True)).sum()),  # noqa: E712
-            }
-        )
+        held, passed = measured["speaking_at_w0"] == True, measured["verdict"] == "pass"  # noqa: E712  (null is not True)
+        counts = {"speaking_at_w0": held, "passed": passed, "passed_without_floor": passed & ~held}
+        rows.append({"action": action, "measured": len(measured)} | {n: int(mask.sum()) for n, mask in counts.items()})
     return pd.DataFrame(rows)
 
 
 def _labels(frame: pd.DataFrame) -> pd.DataFrame:
     measured = frame[frame["verdict"].isin(("pass", "fail"))]
-    table = pd.crosstab(measured["action"], measured["label"])
-    for label in ("silent", "backchannel", "floor_take"):
-        if label not in table:
-            table[label] = 0
-    return table[["silent", "backchannel", "floor_take"]].reset_index().rename_axis(None, axis=1)
+    table = pd.crosstab(measured["action"], measured["label"]).reindex(columns=list(LABELS), fill_value=0)
+    return table.reset_index().rename_axis(None, axis=1)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------
 
+_ias = partial(Section, kind="rates", value="ias")
+
 SECTIONS = (
-    Section(
-        "ias",
-        "IAS over all cases",
-        about="IAS is the share of measured cases whose verifier passes. The strict variant, this workbench's own, "
-        "asks of YIELD, CONTINUE and ACCEPT_OVERLAP in addition that the agent was speaking when the window "
-        "opened.",
-        kind="rates",
-        value="ias",
-    ),
-    Section(
-        "ias_by_level",
-        "IAS by level",
-        about="L0 no prompt, L1 the rule stated, L2 a persona that implies it, L3 both, L4a persona and a "
-        "contradiction, L4b persona and a safety contradiction. Levels of one conversation share one audio.",
-        kind="rates",
-        value="ias",
-        charts=(Chart("rates", "level", order=LEVELS),),
-    ),
-    Section(
-        "entailment_gap",
-        "Entailment Gap",
-        about="IAS(L1) minus IAS(L2), in percentage points: what stating the rule gives over implying it. Near "
-        "zero, the agent acts on the persona as well as on the rule.",
-        kind="gaps",
-        value="gap",
-        sides=("l1", "l2"),
-        charts=(
-            Chart("gaps", "run", "Entailment Gap", where={"role": "all"}),
-            Chart("gaps", "role", "Entailment Gap by role", order=ROLES),
-        ),
-    ),
-    Section(
-        "ias_by_action",
-        "IAS by expected action",
-        about="Each expected action has one deterministic verifier.",
-        kind="rates",
-        value="ias",
-        charts=(Chart("rates", "action", order=ACTIONS, horizontal=True),),
-    ),
-    Section(
-        "ias_by_role",
-        "IAS by role",
-        kind="rates",
-        value="ias",
-        charts=(Chart("rates", "role", order=ROLES, names="name", horizontal=True),),
-    ),
-    Section(
-        "matched_audio",
-        "IAS on matched audio",
-        about="The same waveforms under three roles that want different things of them: an agent that ignores its "
-        "role cannot do well in all three.",
-        kind="rates",
-        value="ias",
-        always=True,
-        charts=(Chart("rates", "role", order=ROLES, names="name", horizontal=True),),
-    ),
-    Section(
-        "ias_by_action_and_level",
-        "IAS by action and level",
-        kind="rates",
-        value="ias",
-        folded=True,
-        charts=(Chart("heatmap", "action", across="level", order=ACTIONS, across_order=LEVELS),),
-    ),
-    Section(
-        "ias_by_role_and_level",
-        "IAS by role and level",
-        kind="rates",
-        value="ias",
-        folded=True,
-        charts=(Chart("heatmap", "role", across="level", order=ROLES, across_order=LEVELS),),
-    ),
-    Section(
-        "latency",
-        "Latencies",
-        about="Onsets count from the opening of the window to the first agent speech that has not ended by then, so "
-        "an agent that is already talking has a negative onset. Offsets are the first end of agent speech "
-        "after the barge-in. Cases without the event have no latency. LISTEN and NO_BACKCHANNEL expect "
-        "silence, so an onset inside the window is a fault there, and one after it is not.",
-    ),
-    Section(
-        "labels",
-        "What was heard in the window",
-        about="The label that voice detection gives each measured window, by expected action.",
-        folded=True,
-    ),
-    Section(
-        "floor",
-        "Floor precondition",
-        about="YIELD, CONTINUE and ACCEPT_OVERLAP presuppose an agent that is speaking at the barge-in. By the rule "
-        "as published an agent that is silent at that moment passes CONTINUE, and one that starts and stops "
-        "after it passes YIELD; the last column counts such passes.",
-    ),
-    Section(
-        "unmeasurable",
-        "Cases that could not be measured",
-        always=True,
-    ),
-)
+    _ias("ias", "IAS over all cases",
+         "IAS is the share of measured cases whose verifier passes. The strict variant, this workbench's own, asks of "
+         "YIELD, CONTINUE and ACCEPT_OVERLAP in addition that the agent was speaking when the window opened."),
+    _ias("ias_by_level", "IAS by level",
+         "L0 no prompt, L1 the rule stated, L2 a persona that implies it, L3 both, L4a persona and a contradiction, "
+         "L4b persona and a safety contradiction. Levels of one conversation share one audio.",
+         charts=(Chart("rates", "level", order=LEVELS),)),
+    Section("entailment_gap", "Entailment Gap",
+            "IAS(L1) minus IAS(L2), in percentage points: what stating the rule gives over implying it. Near zero, the "
+            "agent acts on the persona as well as on the rule.",
+            kind="gaps", value="gap", sides=("l1", "l2"),
+            charts=(Chart("gaps", "run", "Entailment Gap", where={"role": "all"}),
+                    Chart("gaps", "role", "Entailment Gap by role", order=ROLES))),
+    _ias("ias_by_action", "IAS by expected action", "Each expected action has one deterministic verifier.",
+         charts=(Chart("rates", "action", order=ACTIONS, horizontal=True),)),
+    _ias("ias_by_role", "IAS by role", charts=(Chart("rates", "role", order=ROLES, names="name", horizontal=True),)),
+    _ias("matched_audio", "IAS on matched audio",
+         "The same waveforms under three roles that want different things of them: an agent that ignores its role "
+         "cannot do well in all three.", always=True,
+         charts=(Chart("rates", "role", order=ROLES, names="name", horizontal=True),)),
+    _ias("ias_by_action_and_level", "IAS by action and level", folded=True,
+         charts=(Chart("heatmap", "action", across="level", order=ACTIONS, across_order=LEVELS),)),
+    _ias("ias_by_role_and_level", "IAS by role and level", folded=True,
+         charts=(Chart("heatmap", "role", across="level", order=ROLES, across_order=LEVELS),)),
+    Section("latency", "Latencies",
+            "Onsets count from the opening of the window to the first agent speech that has not ended by then, so an "
+            "agent that is already talking has a negative onset. Offsets are the first end of agent speech after the "
+            "barge-in. Cases without the event have no latency. LISTEN and NO_BACKCHANNEL expect silence, so an onset "
+            "inside the window is a fault there, and one after it is not."),
+    Section("labels", "What was heard in the window",
+            "The label that voice detection gives each measured window, by expected action.", folded=True),
+    Section("floor", "Floor precondition",
+            "YIELD, CONTINUE and ACCEPT_OVERLAP presuppose an agent that is speaking at the barge-in. By the rule as "
+            "published an agent that is silent at that moment passes CONTINUE, and one that starts and stops after it "
+            "passes YIELD; the last column counts such passes."),
+    Section("unmeasurable", "Cases that could not be measured", always=True),
+)  # fmt: skip
 
 NOTES = (
     "IAS at L4a is measured against the cell's own action. At L4a the prompt carries a contradiction of that "
@@ -229,22 +151,16 @@ def scores(frame: pd.DataFrame) -> dict[str, Score]:
 
 def marks(row: Mapping[str, Any]) -> list[Mark]:
     """The scored window, the measured onset and offset, and the limit of a row's rule, on the session clock."""
-
-    w0, w1, limit = (number(row, name) for name in ("w0_s", "w1_s", "limit_value"))
-    if w0 is None or w1 is None:
-        return []
-    out = [Mark("window", w0, "scored window", w1)]
-    onset, offset = number(row, "genuine_s"), number(row, "off_s")
-    if onset is not None:
-        out.append(Mark("onset", w0 + onset, f"onset {1000 * onset:+.0f} ms"))
-    if offset is not None and row.get("action") in NEEDS_FLOOR:
-        out.append(Mark("offset", w0 + offset, f"offset {1000 * offset:+.0f} ms"))
+    out = window_marks(row, "genuine_s", "off_s" if row.get("action") in NEEDS_FLOOR else None)
+    w0, onset, limit = (number(row, name) for name in ("w0_s", "genuine_s", "limit_value"))
+    if not out or limit is None:
+        return out
     match row.get("limit"):
-        case "max_wait_s" if limit is not None:
+        case "max_wait_s":
             out.append(Mark("limit", w0 + limit, f"limit {limit:g} s", None, "max_wait_s", w0))
-        case "interrupt_latency_ms" | "yield_latency_ms" as name if limit is not None:
+        case "interrupt_latency_ms" | "yield_latency_ms" as name:
             out.append(Mark("limit", w0 + limit / 1000, f"limit {limit:g} ms", None, name, w0))
-        case "backchannel_max_s" if limit is not None and onset is not None:
+        case "backchannel_max_s" if onset is not None:
             # A ceiling on the length of what begins in the window, so it stands after that onset.
             out.append(Mark("limit", w0 + onset + limit, f"ceiling {limit:g} s", None, "backchannel_max_s", w0 + onset))
     return out

@@ -1,4 +1,4 @@
-"""Expanding a dataset again from its authored data, and comparing case by case, field by field.
+"""Building a dataset from a benchmark's authored data, and expanding it again to compare it field by field.
 
 What a build computes is a function of the authored data and of what was measured on the audio: the lengths of
 the clips and of their pieces. So everything but those can be computed again from the dataset's own clips, and
@@ -7,23 +7,118 @@ those must agree with the script (which pieces, how long a designed silence is) 
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import ValidationError
 
-from workbench import audio
-from workbench.cases import RATE_HZ, Case, Cue, Segment
-from workbench.construct.assemble import JOIN_S, unbuilt
-from workbench.construct.conversation import BuiltTurn
-from workbench.construct.markup import parse
-from workbench.datasets import Dataset
+from workbench import audio, datasets
+from workbench.cases import RATE_HZ, Case, Cue, Record, Segment
+from workbench.construct.turns import JOIN_S, BuiltTurn, Clip, TurnJob, build_turns, parse, unbuilt, without_audio
+from workbench.construct.voices import Engine, Recorded, engine_for, load_engine
+from workbench.datasets import Dataset, Header, describe
 from workbench.errors import InputError
+from workbench.files import read_yaml
+from workbench.progress import meter
 
-Clip = tuple[str, str]
-"""(stream, cue id): what names a built turn."""
+if TYPE_CHECKING:
+    from workbench.contract import BuildOptions
+
+
+def pick(key: str, count: int) -> int:
+    """A choice in range(count), the same for the same key everywhere."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % count
+
+
+def validated(model: type[Record], raw: Any, where: str, problems: list[str]) -> Any:
+    """The record that `raw` is; None where it is none, and `problems` says so."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        problems.append(f"{where}: {describe(error)}.")
+        return None
+
+
+def read_records(folder: Path, listed: str, model: type[Record], problems: list[str]) -> dict[str, Any]:
+    """Every record of the lists called `listed` in a folder of YAML files, by id; faults are added to `problems`."""
+    one = listed.removesuffix("s")
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder of {one} files (YAML with a list `{listed}`).")
+    records: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        raw = read_yaml(path)
+        entries = raw.get(listed) if isinstance(raw, dict) else None
+        if not isinstance(entries, list):
+            problems.append(f"{path}: there is no list `{listed}`; add one.")
+            continue
+        for number, entry in enumerate(entries, start=1):
+            named = entry.get("id") if isinstance(entry, dict) else None
+            record = validated(model, entry, f"{path}, {one} {named or number}", problems)
+            if record is None:
+                continue
+            if record.id in records:
+                problems.append(f"{path}: the {one} {record.id!r} is defined twice; remove one or give it another id.")
+            records.setdefault(record.id, record)
+    return records
+
+
+def tally(cases: Iterable[Case], names: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Cases by the values of each tag: name -> 'by_' and the tag, value -> how many."""
+    cases = list(cases)
+    return {f"by_{name}": dict(Counter(str(case.tags[name]) for case in cases if name in case.tags)) for name in names}
+
+
+def clip_of_stream(case: Case, cue: Cue) -> Clip:
+    """The clip of a cue that belongs to its case's stream."""
+    return case.stream, cue.id
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A benchmark's authored data, as building and computing again need it.
+
+    version : of the authored data; a dataset carries that of the data it was built from.
+    scripts : the words of each clip. expand(turns) : the cases that built turns give, those without turns left out.
+    voice_of(clip, engine) : who says a clip. clip_of(case, cue) : which clip a cue plays.
+    chosen(cases, limit) : which cases a limit leaves.
+    """
+
+    version: str
+    scripts: Mapping[Clip, str]
+    expand: Callable[[Mapping[Clip, BuiltTurn]], list[Case]]
+    voice_of: Callable[[Clip, Engine | Recorded], str]
+    chosen: Callable[[list[Case], int], Iterable[Case]]
+    clip_of: Callable[[Case, Cue], Clip] = clip_of_stream
+
+
+def build(plan: Plan, options: BuildOptions) -> Header:
+    """Build the dataset in `options.out`.
+
+    Raises
+    ------
+    ProblemsFound : turns could not be spoken; everything else was, and the manifest waits until they can.
+    """
+    grid = plan.expand({clip: without_audio(text) for clip, text in plan.scripts.items()})
+    wanted = {case.id for case in (grid if options.limit is None else plan.chosen(grid, options.limit))}
+    speech = None
+    if options.audio:
+        spec = engine_for(options.engine, full=options.limit is None)
+        engine = load_engine(spec)
+        clips = dict.fromkeys(plan.clip_of(case, cue) for case in grid if case.id in wanted for cue in case.cues)
+        jobs = [TurnJob(*clip, plan.scripts[clip], plan.voice_of(clip, engine), spec, options.out) for clip in clips]
+        with meter("building", len(jobs)) as progress:
+            turns = build_turns(jobs, workers=options.workers, dask=options.dask, done=lambda job: progress.step())
+        grid = plan.expand(turns)
+        speech = {"engine": engine.name, "version": engine.version(), "voices": list(engine.voices)}
+    cases = [case for case in grid if case.id in wanted]
+    author = "shipped" if options.scripts is None else f"scripts in {options.scripts.name}"
+    return datasets.write(options.out, cases, version=plan.version, author=author, speech=speech)
+
 
 TOLERANCE_S = 0.0011
 """Two times to the millisecond that mean the same sample."""
@@ -48,10 +143,8 @@ def turns_of(cases: Iterable[Case], clip_of: Callable[[Case, Cue], Clip]) -> dic
     seen: dict[Clip, Counter] = defaultdict(Counter)
     for case in cases:
         for cue in case.cues:
-            turn = BuiltTurn(
-                key="", script=cue.text, speaker=cue.speaker, audio=cue.audio, segments=cue.segments
-            ).model_dump_json()
-            seen[clip_of(case, cue)][turn] += 1
+            turn = BuiltTurn(key="", script=cue.text, speaker=cue.speaker, audio=cue.audio, segments=cue.segments)
+            seen[clip_of(case, cue)][turn.model_dump_json()] += 1
     return {clip: BuiltTurn.model_validate_json(turns.most_common(1)[0][0]) for clip, turns in seen.items()}
 
 
@@ -191,39 +284,34 @@ def shared_faults(cases: Iterable[Case], clip_of: Callable[[Case, Cue], Clip]) -
 
 def recompute(
     dataset: Dataset,
-    *,
-    clip_of: Callable[[Case, Cue], Clip],
-    scripts: Mapping[Clip, str] | None,
-    expand: Callable[[Mapping[Clip, BuiltTurn]], Iterable[Case]] | None,
-    voice_of: Callable[[Clip], str] | None = None,
+    version: str,
+    plan_of: Callable[[Path | None], Plan],
+    scripts: Path | None = None,
     listen: bool = False,
 ) -> Recomputed:
     """Check a dataset against what its authored data and its own audio give again.
 
-    Parameters
-    ----------
-    clip_of : which clip a cue plays.
-    scripts, expand : the authored words of each clip, and the cases that built turns give; None for a dataset
-        whose authored data is not here.
-    voice_of : who says a clip; None where the engine is not known here.
+    version : of the authored data that is here. plan_of(scripts) : the plan of it, or of a folder of scripts.
     listen : also align every piece of speech with its text, which takes about as long as building did.
     """
-    done = Recomputed()
-    if expand is None:
+    done, plan = Recomputed(), None
+    if dataset.header.version == version and (scripts is not None or dataset.header.author == "shipped"):
+        plan = plan_of(scripts)
+    else:
         done.unchecked.append("scripts, prompts, expectations and windows: this dataset's authored data is not here")
     if not listen:
         done.unchecked.append("whether the audio says its text (--audio checks that)")
+    clip_of = plan.clip_of if plan else clip_of_stream
     turns = turns_of(dataset.cases, clip_of)
     done.problems += shared_faults(dataset.cases, clip_of)
-    if expand is not None and scripts is not None:
-        expected = scripted(turns, scripts)
-        if voice_of is not None:
-            expected = {
-                clip: turn.model_copy(update={"speaker": voice_of(clip) if turn.audio else ""})
-                for clip, turn in expected.items()
-            }
+    if plan is not None:
+        engine = Recorded.of(dataset.header.speech or {})
+        expected = {
+            clip: turn.model_copy(update={"speaker": plan.voice_of(clip, engine) if turn.audio else ""})
+            for clip, turn in scripted(turns, plan.scripts).items()
+        }
         try:
-            done.problems += differences(dataset.cases, expand(expected))
+            done.problems += differences(dataset.cases, plan.expand(expected))
         except (ValueError, KeyError) as error:
             done.problems.append(f"The cases cannot be expanded from these clips ({error}); rebuild.")
     for clip, turn in turns.items():

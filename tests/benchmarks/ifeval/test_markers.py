@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.benchmarks.ifeval.cases import anchor_s, pieces_of, shape_of, spoken
 from workbench.cases import Segment
-from workbench.construct.markup import anchor_s, parse, shape, spoken
 
 
 def test_a_script_is_taken_apart_at_its_markers():
-    pieces = parse("So I, <pause:2.5s> well. <check:You there?><pause:1.50s> <chunk:four two>\n <barge_in: Stop  it! >")
+    pieces = pieces_of(
+        "So I, <pause:2.5s> well. <check:You there?><pause:1.50s> <chunk:four two>\n <barge_in: Stop  it! >"
+    )
     assert [(piece.kind, piece.mark, piece.text, piece.duration_s) for piece in pieces] == [
         ("speech", "", "So I,", None),
         ("silence", "pause", "", 2.5),
@@ -21,12 +23,12 @@ def test_a_script_is_taken_apart_at_its_markers():
         ("speech", "chunk", "four two", None),
         ("speech", "barge_in", "Stop it!", None),
     ]
-    assert shape("a <chunk_gap:1.2s> <flag:b>") == ["text", "chunk_gap:1.2", "flag"]
+    assert shape_of(pieces_of("a <chunk_gap:1.2s> <flag:b>")) == ["text", "chunk_gap:1.2", "flag"]
     assert spoken("a <chunk_gap:1.2s> <flag:b c> d") == "a b c d"
 
 
 def test_punctuation_after_a_marker_is_not_a_piece():
-    assert shape("It is <chunk:four two>.") == ["text", "chunk"]
+    assert shape_of(pieces_of("It is <chunk:four two>.")) == ["text", "chunk"]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,8 @@ def test_punctuation_after_a_marker_is_not_a_piece():
         ("a <pause:0s> b", "needs a duration"),
         ("a <pause:-1s> b", "needs a duration"),
         ("a <pause:nans> b", "needs a duration"),
-        ("a <pause:> b", "needs a duration"),
+        ("a <pause:> b", "no duration such as 1.5s"),
+        ("a <chunk:2s> b", "holds a duration, where words are needed"),
         ("a <chunk:> b", "holds no words"),
         ("a <flag: ... > b", "holds no words"),
         ("a <silence:2s> b", "is unknown; markers are pause, chunk_gap, chunk, check, flag, barge_in"),
@@ -51,13 +54,13 @@ def test_punctuation_after_a_marker_is_not_a_piece():
 )
 def test_what_cannot_be_read_is_quoted(script, told):
     with pytest.raises(ValueError, match=re.escape(told)):
-        parse(script)
+        pieces_of(script)
 
 
 @given(st.text(alphabet="ab <>:._spauechnk1", max_size=60))
 def test_any_text_is_pieces_or_one_sentence(script):
     try:
-        pieces = parse(script)
+        pieces = pieces_of(script)
     except ValueError as error:
         assert str(error)
         return

@@ -9,11 +9,9 @@ import wild_agents
 
 from workbench import audio, datasets
 from workbench.benchmarks.ifeval.authoring import author_scripts
-from workbench.benchmarks.ifeval.build import build
-from workbench.construct import conversation
-from workbench.construct.assemble import JOIN_S, assemble
-from workbench.construct.conversation import TurnJob, build_turns
-from workbench.construct.markup import parse
+from workbench.benchmarks.ifeval.check import build
+from workbench.construct import turns
+from workbench.construct.turns import JOIN_S, TurnJob, assemble, build_turns, parse
 from workbench.contract import BuildOptions
 from workbench.errors import ProblemsFound
 
@@ -43,13 +41,13 @@ def assembled(monkeypatch):
         made.append(" ".join(piece.text for piece in pieces if piece.text))
         return assemble(pieces, voice, cache)
 
-    monkeypatch.setattr(conversation, "assemble", counting)
+    monkeypatch.setattr(turns, "assemble", counting)
     return made
 
 
 @pytest.fixture
 def said(monkeypatch):
-    engine, texts = conversation._cache("hibari").engine, []
+    engine, texts = turns._cache("hibari").engine, []
     say = engine.say
 
     def noting(text, voice, *, attempt=0):
@@ -74,7 +72,7 @@ def built(jobs, **options):
 
 
 def test_segments_lie_where_their_samples_are_and_silences_are_exact_zeros(tmp_path):
-    cache = conversation._cache("hibari")
+    cache = turns._cache("hibari")
     pieces = parse("I was, <pause:0.7s> <flag:it was late> <check:Hm?> <pause:1.234s> All right.")
     made = assemble(pieces, "hibari:mid", cache)
     at = 0
@@ -210,7 +208,7 @@ def test_one_worker_or_two_killed_or_not_the_dataset_is_the_same(tmp_path, monke
 
     def fresh(name, order, **options):
         monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / f"{name}.cache"))
-        conversation._cache.cache_clear()
+        turns._cache.cache_clear()
         voices = ["hibari:mid", "hibari:deep", "hibari:low"]
         jobs = [
             TurnJob("A", f"turn{index}", SAID[index], voices[index % 3], "hibari", tmp_path / name) for index in order
@@ -228,7 +226,7 @@ def test_one_worker_or_two_killed_or_not_the_dataset_is_the_same(tmp_path, monke
             fresh("resumed", [4, 3, 2, 1, 0], workers=1, done=killed)
         assert fresh("resumed", range(5), workers=1) == one
     finally:
-        conversation._cache.cache_clear()
+        turns._cache.cache_clear()
 
 
 # --- a whole dataset ---
@@ -282,7 +280,7 @@ def test_a_turn_that_cannot_be_said_leaves_the_manifest_as_it_was(dataset_copy, 
 
 
 def test_a_turn_that_ends_its_process_is_named_and_all_others_are_built(tmp_path, monkeypatch):
-    monkeypatch.setattr(conversation, "build_turn", wild_agents.build_turn)
+    monkeypatch.setattr(turns, "build_turn", wild_agents.build_turn)
     jobs = [TurnJob("s", f"t{k}", "killed" if k == 1 else "hello", "v", "e", tmp_path) for k in range(4)]
     built, where = [], "s, t1: the process running it was killed, signal 9"
     with pytest.raises(ProblemsFound, match=where) as problems:
