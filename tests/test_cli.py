@@ -85,7 +85,7 @@ def test_decide_reads_a_file_or_standard_input(tmp_path):
         (["report", "{tmp}/nowhere", "--out", "{tmp}/o"], "is not a folder"),
         (["decide", "ifeval", "{tmp}/nowhere.json"], "does not exist"),
         (["decide", "ifeval", "{tmp}/bad.json"], "line 2"),
-        (["decide", "ifeval", "{tmp}/object.json"], "list of cases"),
+        (["decide", "ifeval", "{tmp}/object.json"], "A JSON list is needed"),
         (["decide", "ifeval", "{tmp}/object.json", "--set", "max_wait_s=soon"], "is not a number"),
     ],
 )

@@ -497,14 +497,14 @@ async def test_scripted_agents_can_be_served_and_others_are_refused():
 def test_the_command_prints_how_to_reach_it(monkeypatch):
     import typer
 
-    from workbench.agents import serve_command
+    from workbench.cli import running
 
     async def stop_at_once(self):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(asyncio.Event, "wait", stop_at_once)
     app = typer.Typer()
-    app.command()(serve_command.serve)
+    app.command()(running.serve)
     result = CliRunner().invoke(app, ["--agent", "cascade", "--set", "policy=patient", "--port", "0"])
     assert result.exit_code == 0, result.output
     assert "http://127.0.0.1:" in result.output and "no key needed" in result.output and "Stopped." in result.output

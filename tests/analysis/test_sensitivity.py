@@ -47,7 +47,7 @@ def test_a_table_of_what_changes(run):
 def test_probabilities_are_computed_once(run, monkeypatch):
     probabilities(run)
     monkeypatch.setattr("workbench.analysis.detectors.speech_probabilities", lambda *_: pytest.fail("computed again"))
-    assert len(probabilities(run)[0]) == 24
+    assert len(probabilities(run)) == 24
 
 
 def test_one_setting_is_no_comparison(run):

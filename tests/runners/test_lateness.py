@@ -185,7 +185,7 @@ def test_an_ifeval_row_with_late_frames_up_to_its_window_is_unmeasurable(tiny_da
     dataset = datasets.load(tiny_dataset)
     ifeval = contract.get("ifeval")
     case = next(case for case in dataset.cases if case.tags["probe"] == "C2")
-    make = factory("oracle", planner=ifeval.moves)
+    make = factory("oracle", benchmark=ifeval)
     record = asyncio.run(run_episode(case, dataset.clips(case), make, VirtualClock)).record
     w1_s = record.windows["trigger"][1]
     record = record.model_copy(update={"duration_s": w1_s + 2.0})

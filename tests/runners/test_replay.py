@@ -226,7 +226,7 @@ def test_what_makes_no_sense_is_refused(dataset, tmp_path):
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ('{"cues": {"turn_1": "0.5"}}', "field 'cues.turn_1': Input should be a valid number (found '0.5')"),
+        ('{"cues": {"turn_1": "0.5"}}', "field 'cues.turn_1': a number is needed (found '0.5')"),
         ('{"cues": {"turn_1": true}}', "field 'cues.turn_1'"),
         ('{"cues": {"turn_1": NaN}}', "field 'cues.turn_1'"),
         ('{"cues": {"turn_1": 1e999}}', "field 'cues.turn_1'"),
