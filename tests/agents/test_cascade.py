@@ -178,7 +178,7 @@ async def test_reads_back_what_was_dictated():
         say("zero one three eight"),
     ]
     heard = await drive(CascadeAgent(readback=True), gap(0.3), *parts, gap(7.0))
-    assert "five five five" in heard.utterances()[0] and "three eight" in heard.utterances()[0]
+    assert "five five five" in heard.utterances()[0] and "zero one three" in heard.utterances()[0]
 
 
 # Prompts ----------------------------------------------------------------------------------------------

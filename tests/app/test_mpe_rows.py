@@ -8,7 +8,6 @@ import pytest
 from inspected_runs import ENERGY, make_case, start_run
 from inspected_runs import record as ifeval_record
 from inspected_runs import stereo as ifeval_stereo
-from workbench.judges.human import read_labels
 
 from workbench import episodes
 from workbench.app import annotation_files, annotations, case_texts
@@ -22,6 +21,7 @@ from workbench.cases import RATE_HZ, AfterGap, AtTime, AudioRef, Case, Cue, Segm
 from workbench.contract import get
 from workbench.episodes import AgentInfo, EpisodeRecord, PlayedCue, Sends
 from workbench.files import read_json, write_json
+from workbench.judges.agreement import read_labels
 from workbench.runs import load_run
 from workbench.scoring import score_run
 
