@@ -135,9 +135,11 @@ def score(
     InputError : an unknown threshold.
     ProblemsFound : recordings that could not be used; the others have been scored.
     """
+    from workbench.judges.summary import rejoin
     from workbench.scoring import score_run
 
     problems = score_run(run, vad, thresholds, workers).problems
+    rejoin(run)
     if problems:
         raise ProblemsFound(problems)
     return run
@@ -173,7 +175,7 @@ def _together(named: Mapping[str, Run], common: bool) -> tuple[dict[str, pd.Data
 
     (first, base), *others = named.items()
     for name, run in others:
-        if run.fingerprint != base.fingerprint and not common:
+        if run.content != base.content and not common:
             raise InputError(
                 f"The runs {first!r} and {name!r} are of different datasets; give runs of one, or common=True to "
                 "take the cases that all of them have."

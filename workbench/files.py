@@ -11,13 +11,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 import yaml
 from filelock import FileLock, Timeout
 
 from workbench.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -195,3 +198,12 @@ def data_path(*parts: str) -> Path:
     inside = _PACKAGE / "_data"
     root = inside if inside.is_dir() else _PACKAGE.parent / "data"
     return root.joinpath(*parts)
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(path: Path, rows: pd.DataFrame) -> None:
+    """Write a CSV in which no text can act as a spreadsheet formula (such cells get a leading ')."""
+    safe = rows.map(lambda cell: f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell)
+    write_atomically(path, lambda part: safe.to_csv(part, index=False))

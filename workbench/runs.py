@@ -117,7 +117,10 @@ class Run:
         InputError : an unknown threshold, or no finite number of at least 0.
         """
         path = self.scores / SCORE
-        own = read_json(path).get("thresholds", {}) if path.exists() else {}
+        score = read_json(path) if path.exists() else {}
+        own = score.get("thresholds", {}) if isinstance(score, dict) else None
+        if not isinstance(own, dict):
+            raise InputError(f"{path} is not what scoring writes; run `workbench score {self.folder}` again.")
         known = {name: value for name, value in own.items() if name in self.benchmark.threshold}
         return self.benchmark.limits(known | dict(thresholds or {}))
 

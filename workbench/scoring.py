@@ -23,7 +23,7 @@ from workbench.contract import KEYS
 from workbench.deciding import Decider, keys
 from workbench.episodes import EpisodeRecord, record_path, stereo_path
 from workbench.errors import InputError
-from workbench.files import write_atomically, write_json
+from workbench.files import write_atomically, write_csv, write_json
 from workbench.parallel import pmap
 from workbench.progress import meter
 from workbench.runs import JUDGED, MEASUREMENTS, SCORE, VERDICTS, Run, read_rows
@@ -281,7 +281,7 @@ def _decide(run: Run, measurements: pd.DataFrame, limits: Mapping[str, float]) -
 
 def _write(run: Run, name: str, frame: pd.DataFrame) -> None:
     _write_table(run.scores / name, frame)
-    write_atomically((run.scores / name).with_suffix(".csv"), lambda part: frame.to_csv(part, index=False))
+    write_csv((run.scores / name).with_suffix(".csv"), frame)
 
 
 def summary_line(verdicts: pd.DataFrame) -> str:

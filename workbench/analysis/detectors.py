@@ -143,7 +143,7 @@ def probabilities(run: Run, workers: int | None = None) -> dict[tuple[str, str],
     """
     path = run.spans / f"probabilities-{version('silero-vad')}.parquet"
     kept: dict[tuple[str, str], tuple[str, np.ndarray, int]] = {}
-    if path.exists():
+    with suppress(OSError, ValueError, AttributeError):  # a cache that is not there, or damaged, is made anew
         for row in pd.read_parquet(path).itertuples():
             kept[row.case, row.channel] = (row.identity, np.asarray(row.probabilities, np.float32), int(row.samples))
     identities = {case_id: identity_of(run, case_id) for case_id in run.recorded()}

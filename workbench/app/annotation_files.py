@@ -14,9 +14,9 @@ from workbench.app.detail import Detail, load_detail
 from workbench.app.run_rows import benchmark_of
 from workbench.contract import Benchmark
 from workbench.errors import InputError
-from workbench.files import write_atomically, write_text
+from workbench.files import write_atomically, write_csv, write_text
 from workbench.judges.base import Judge
-from workbench.judges.records import judge_folders, load_latest, write_csv
+from workbench.judges.records import judge_folders, load_latest
 from workbench.pictures.texts import plain
 
 COLUMNS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -32,7 +33,7 @@ def demo(
     _step("Build", "build", benchmark.name, *limit, "--out", str(dataset))
     _step("Validate", "validate", str(dataset))
     for system, (agent, options) in plan.systems.items():
-        given = [word for option, value in options.items() for word in ("--set", f"{option}={value}")]
+        given = [word for option, value in options.items() for word in ("--set", f"{option}={json.dumps(value)}")]
         _step(f"Run {system}", "run", str(dataset), "--agent", agent, *given, "--out", str(runs / system))
     folders = [str(runs / system) for system in plan.systems]
     _step("Score", "score", *folders)
@@ -41,11 +42,10 @@ def demo(
             _step(f"Judge {Path(system).name}", "judge", system, "--judge", judge, "--model", JUDGE, quiet=True)
     _step("Report", "report", *folders, "--out", str(report))
     out.rule(f"Done in {time.monotonic() - began:.0f} s")
-    panel = Path(sys.executable).parent / "panel"
     out.print(
         f"Report:      {report / 'report.html'}\n"
         f"Recordings:  {runs}/*/episodes/*.stereo.wav (left the user, right the agent)\n"
-        f"Dashboard:   {panel} serve apps/inspector.py --show --args {runs}\n"
+        f"Dashboard:   {Path(sys.executable).parent / 'workbench'} inspect {runs}\n"
         f"Judged by:   {JUDGE}, a lexical baseline and no language model (docs/judges.md has the recipes)",
         markup=False,
         highlight=False,

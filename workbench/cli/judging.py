@@ -18,16 +18,15 @@ from rich.text import Text
 
 from workbench.chat.client import ChatSettings
 from workbench.errors import InputError
+from workbench.files import write_csv
 from workbench.judges.agreement import agree, agreement, disagreements, pair_up, read_labels
 from workbench.judges.ask import OFFLINE, Backend, FarBackend, ModelJudge, OfflineJudge
 from workbench.judges.base import Judge, judge_of
 from workbench.judges.batch import Tally, describe_judge, judge_run
 from workbench.judges.check import check_judge
-from workbench.judges.records import write_csv
-from workbench.judges.summary import Summary, case_rows, find_folder, short, summarise, write_tables
+from workbench.judges.summary import Summary, case_rows, find_folder, rejoin, short, summarise, write_tables
 from workbench.progress import Meter, meter
 from workbench.runs import Run, load_run
-from workbench.scoring import add_judgements
 
 _EXTRA_HINT = "give one such as '{\"top_p\": 1}'."
 
@@ -127,7 +126,7 @@ def judge(
         result = _run(work, tally)
     summary = summarise(opened, result.folder)
     write_tables(result.folder, summary)
-    add_judgements(opened, {which.name: summary.rows})
+    rejoin(opened)
     typer.echo(f"{result.requests} requests, {tally.judged} judged, {tally.cached} known already; {tally.spent()}")
     print_summary(summary)
     typer.echo(f"Judgements: {result.folder}")

@@ -26,6 +26,7 @@ def score(
 ) -> None:
     """Find speech, measure, decide. `--set` changes thresholds; the report names them."""
     from workbench.datasets import describe
+    from workbench.judges.summary import rejoin
     from workbench.runs import load_run
     from workbench.scoring import score_run, summary_line
     from workbench.vad import VadSettings
@@ -43,6 +44,7 @@ def score(
             loaded = load_run(folder)
             loaded.benchmark.limits(limits)
             scored = score_run(loaded, vad, limits, workers, dask)
+            rejoin(loaded)
         except InputError as error:
             problems.append(str(error))
             continue

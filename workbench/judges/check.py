@@ -15,11 +15,11 @@ import pandas as pd
 from workbench.cases import Case
 from workbench.chat.messages import Cache
 from workbench.errors import InputError
-from workbench.files import data_path, read_yaml, timestamp
+from workbench.files import data_path, read_yaml, timestamp, write_csv
 from workbench.judges.ask import Backend
 from workbench.judges.base import Item, Judge, NotJudgeable
 from workbench.judges.batch import Tally, ask_all, describe_judge
-from workbench.judges.records import LINES, Judgement, Log, export, load_latest, read_lines, write_csv, write_record
+from workbench.judges.records import LINES, Judgement, Log, export, load_latest, read_lines, write_record
 from workbench.runs import Run
 from workbench.statistics import cluster_mean, rate
 

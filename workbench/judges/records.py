@@ -16,7 +16,7 @@ from workbench.cases import Record
 from workbench.chat.messages import schema
 from workbench.datasets import describe, read_record
 from workbench.errors import InputError
-from workbench.files import content_key, write_atomically, write_json, writing
+from workbench.files import content_key, write_atomically, write_csv, write_json, writing
 from workbench.judges.base import Item, Judge, messages
 
 FORMAT = 1
@@ -130,7 +130,6 @@ def item_key(judge: Judge, folder: str, item: Item, repeat: int = 0) -> str:
 
 LINES = "judgements.jsonl"
 RECORD = "judge.json"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def read_lines(path: Path) -> Iterator[Judgement]:
@@ -236,9 +235,3 @@ def export(folder: Path) -> None:
     rows = table(folder)
     write_atomically(folder / "judgements.parquet", lambda part: rows.to_parquet(part, index=False))
     write_csv(folder / "judgements.csv", rows)
-
-
-def write_csv(path: Path, rows: pd.DataFrame) -> None:
-    """Write a CSV in which no text can act as a spreadsheet formula (such cells get a leading ')."""
-    safe = rows.map(lambda cell: f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell)
-    write_atomically(path, lambda part: safe.to_csv(part, index=False))

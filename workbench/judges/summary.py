@@ -14,10 +14,11 @@ from pathlib import Path
 import pandas as pd
 
 from workbench.errors import InputError
-from workbench.files import write_atomically, write_json
+from workbench.files import write_atomically, write_csv, write_json
 from workbench.judges.base import Judge, judge_of
-from workbench.judges.records import JudgeRecord, judge_folders, load_latest, load_record, write_csv
+from workbench.judges.records import JudgeRecord, judge_folders, load_latest, load_record
 from workbench.runs import Run
+from workbench.scoring import add_judgements
 from workbench.statistics import cluster_mean, rate
 
 MAX_ERROR_SHARE = 0.05
@@ -187,6 +188,25 @@ def short(judge: Judge, frame: pd.DataFrame) -> pd.DataFrame:
     if judge.folded in frame:
         return frame[frame[judge.folded] == ALL].drop(columns=judge.folded)
     return frame
+
+
+def rejoin(run: Run) -> None:
+    """Put what judges said of a run beside its measurements and decide again, where its rules take judgements.
+
+    Every judge of the benchmark counts; of several folders of one judge the one that judged last.
+    """
+    if run.benchmark.join is None:
+        return
+    newest: dict[str, tuple[str, Path]] = {}
+    for folder in judge_folders(run.judgements):
+        record = load_record(folder)
+        finished = max((session.finished for session in record.sessions), default="")
+        if record.judge not in newest or newest[record.judge][0] <= finished:
+            newest[record.judge] = finished, folder
+    known = {judge.name: judge for judge in run.benchmark.judges}
+    add_judgements(
+        run, {name: case_rows(run, folder, known[name]) for name, (_, folder) in newest.items() if name in known}
+    )
 
 
 def write_tables(folder: Path, summary: Summary) -> None:

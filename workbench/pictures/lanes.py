@@ -124,7 +124,7 @@ def _read_scores(lane: Lane, run: Run, case_id: str, benchmark: Benchmark, event
         lane.speakers = benchmark.speakers(lane.case)
     try:
         score = read_json(run.scores / SCORE)
-        if score["scorer"] != SCORER:
+        if not isinstance(score, dict) or not isinstance(score["thresholds"], dict) or score["scorer"] != SCORER:
             raise ValueError
         for name in (MEASUREMENTS, JUDGED, VERDICTS):
             if name == JUDGED and not (run.scores / name).exists():

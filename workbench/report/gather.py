@@ -14,8 +14,8 @@ from workbench.analysis import detectors
 from workbench.analysis.compare import built_apart
 from workbench.contract import KEYS, Benchmark, Section
 from workbench.errors import InputError
-from workbench.files import write_atomically
-from workbench.judges.records import judge_folders, write_csv
+from workbench.files import write_atomically, write_csv
+from workbench.judges.records import judge_folders
 from workbench.judges.summary import Summary, short, summarise
 from workbench.report.calibration import Calibration, calibrate
 from workbench.report.figures import heading

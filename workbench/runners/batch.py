@@ -26,7 +26,7 @@ from workbench.agents.registry import Factory
 from workbench.cases import Case
 from workbench.datasets import Dataset
 from workbench.episodes import EpisodeRecord, Failure, Policy
-from workbench.errors import InputError
+from workbench.errors import DISK, InputError
 from workbench.files import writing
 from workbench.parallel import NotPortable, WorkerDied, cores, pmap
 from workbench.progress import Meter, meter
@@ -206,7 +206,7 @@ def _count(outcome: Outcome, record: EpisodeRecord) -> str:
 
 def _fault(outcome: Outcome, job: _Job, error: Exception) -> str:
     """What is done about a case that came to nothing: it is recorded as that, and the others go on."""
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.errno in DISK:
         raise error  # a full or read-only disk is no case's own
     if isinstance(error, InputError) and not isinstance(error, WorkerDied | NotPortable):
         outcome.problems.append(f"case {job.case.id}: {error}")

@@ -231,7 +231,8 @@ def rule(text: str, name: str) -> str:
     The name is an address where it opens a sentence or stands between commas, a colon or the sentence's
     end; there must be a question mark after it or before it in the same turn, or a command word next to it.
     """
-    address = rf"(?:^|[.?!,;:-]\s*|\b(?:hey|okay|so|please|um|uh|oh,? and)\s+){name}\s*[,.?!:-]|,\s*{name}\s*(?:$|[.?!])"
+    lead = r"(?:hey|okay|so|please|um|uh|oh,? and)\s+"
+    address = rf"(?:^|[.?!,;:-]\s*|\b{lead}){name}\s*[,.?!:-]|,\s*{name}\s*(?:$|[.?!])"
     found = re.search(address, text, re.IGNORECASE)
     if not found:
         return ""
