@@ -68,10 +68,6 @@ class Sweep:
             "order_kept": (places == base).all(axis=1),
         }
 
-        def share(mask: np.ndarray) -> float | None:
-            # One system, or none that is measured, has no order that could be kept.
-            return float(mask.mean()) if ranked > 1 and mask.size else None
-
         return {
             "settings": len(self.settings),
             "ranked": int(ranked.sum()),

@@ -17,7 +17,7 @@ from workbench.version import VERSION
 
 PACKAGES = ("numpy", "pandas", "torch", "silero-vad", "onnxruntime", "soundfile", "soxr", "hibari-tts", "pocketsphinx",
             "openai", "bokeh", "holoviews", "panel")  # fmt: skip
-EXTRAS = {"jupyterlab": "lab", "distributed": "dask", "sphn": "moshi", "kokoro-onnx": "kokoro"}
+EXTRAS = {"jupyterlab": "lab", "distributed": "dask", "sphn": "moshi"}
 
 
 def doctor() -> None:

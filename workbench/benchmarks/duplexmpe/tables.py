@@ -226,7 +226,7 @@ SECTIONS = (
     Section("pairs", "Explicit against implicit, in pairs",
             "Both versions of a scenario have the same turns; the same event is compared. The exact McNemar test takes "
             "pairs as independent (several silence windows of one scenario are not); the interval of the difference "
-            "resamples scenarios."),
+            "goes by scenarios."),
     Section("yield_chain", "Yield: where events leave the denominator",
             "An event counts for yield only if the agent was silent during the question, began to speak in the 3 s gap "
             "and was still speaking when a human resolved it. The columns say how many events are left after each "

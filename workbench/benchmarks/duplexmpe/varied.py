@@ -3,7 +3,7 @@
 What it makes are variations, not new conversations: who speaks to whom, what is said and where T stands
 are those of the source. Names of speakers are exchanged for others of the same group (voices and gaps
 follow the id, so they change too); in the few scenarios of slots.yaml the number of the request changes
-and its answer is computed again. Every pair names its source, and intervals resample sources.
+and its answer is computed again. Every pair names its source, and intervals go by sources.
 """
 
 from __future__ import annotations
