@@ -2,12 +2,18 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 TINY_CASES = 12
 """The first twelve cells at instance 1: every probe of R1 and R2, with C1 and C4 shared between them."""
+
+# A suite started in the background by a shell ignores SIGINT, and so would every process that it starts
+# and then interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

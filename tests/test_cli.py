@@ -85,7 +85,7 @@ def test_decide_reads_a_file_or_standard_input(tmp_path):
         (["report", "{tmp}/nowhere", "--out", "{tmp}/o"], "is not a folder"),
         (["decide", "ifeval", "{tmp}/nowhere.json"], "does not exist"),
         (["decide", "ifeval", "{tmp}/bad.json"], "line 2"),
-        (["decide", "ifeval", "{tmp}/object.json"], "A JSON list is needed"),
+        (["decide", "ifeval", "{tmp}/object.json"], "object.json: a JSON list is needed"),
         (["decide", "ifeval", "{tmp}/object.json", "--set", "max_wait_s=soon"], "is not a number"),
     ],
 )
@@ -165,3 +165,12 @@ def test_a_disk_that_fails_has_its_own_exit_code(tiny_dataset, tmp_path, monkeyp
             cli.main()
         told = capsys.readouterr().err
         assert left.value.code == 4 and said in told and "Traceback" not in told, (arguments, told)
+
+
+def test_scoring_without_a_recording_says_what_the_verdict_rests_on(tiny_dataset, tmp_path):
+    run = tmp_path / "run"
+    workbench("run", tiny_dataset, "--agent", "silent", "--out", run)
+    workbench("score", run, "--detector", "energy")
+    sorted((run / "episodes").glob("*.stereo.wav"))[0].unlink()
+    done = workbench("score", run, "--detector", "energy")
+    assert done.returncode == 0 and "the recordings of 1 cases" in " ".join(done.stderr.split()), done.stderr

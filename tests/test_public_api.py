@@ -125,3 +125,9 @@ def test_practice_runs_are_kept(tiny_dataset, tmp_path):
     assert (again.scores / "score.json").stat().st_mtime_ns == stamp
     with pytest.raises(InputError, match="no practice system 'nobody'"):
         practice.runs(tmp_path, ("nobody",))
+
+
+@pytest.mark.parametrize("runs", [[], {}, ["runs/oracle"], "runs/oracle"])
+def test_what_is_no_run_is_a_sentence(runs):
+    with pytest.raises(InputError, match=r"load_run\(folder\)"):
+        wb.sweep(runs)

@@ -11,6 +11,7 @@ import soundfile
 from workbench import contract, datasets, episodes
 from workbench.agents.registry import factory
 from workbench.errors import InputError
+from workbench.report.gather import gather
 from workbench.runners import batch
 from workbench.runs import MEASUREMENTS, load_run, load_scores
 from workbench.scoring import SpanStore, find_spans, score_run
@@ -125,6 +126,16 @@ def test_audio_swapped_after_scoring_is_noticed(oracle):
     case_id = oracle.recorded()[0]
     soundfile.write(episodes.stereo_path(oracle.episodes, case_id), np.zeros((48000, 2), np.int16), 24000)
     assert "do not belong together" in score_run(oracle).problems[0]
+
+
+def test_a_case_recorded_again_after_scoring_is_announced_until_scored_again(oracle):
+    score_run(oracle)
+    assert not any("after scoring" in warning for warning in gather([oracle.folder]).warnings)
+    path = episodes.record_path(oracle.episodes, oracle.recorded()[0])
+    path.write_text(path.read_text() + " ")
+    assert any("1 cases were recorded after scoring" in warning for warning in gather([oracle.folder]).warnings)
+    score_run(oracle)
+    assert not any("after scoring" in warning for warning in gather([oracle.folder]).warnings)
 
 
 def test_a_half_written_run_is_scored_as_far_as_it_goes(oracle):

@@ -110,5 +110,6 @@ def test_the_report_shows_its_sections_in_its_words(toy):
 
 
 def test_a_case_is_exported_as_a_page(toy):
-    command("export", "runs/oracle", "--case", "calm_greeting_1", "--out", toy / "case.html", cwd=toy)
-    assert "answer window" in (toy / "case.html").read_text(encoding="utf-8")
+    command("export", "runs/oracle", "--case", "calm_greeting_1", "--out", toy / "pages", cwd=toy)
+    pages = [page for page in (toy / "pages").glob("*.html") if page.name != "index.html"]
+    assert len(pages) == 2 and all("answer window" in page.read_text(encoding="utf-8") for page in pages)

@@ -16,6 +16,7 @@ wb.inspect(run)                      # the dashboard, inside a notebook
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,9 +159,14 @@ def load_run(folder) -> Run:
 
 
 def _named(runs: Run | Iterable[Run] | Mapping[str, Run]) -> dict[str, Run]:
-    if isinstance(runs, Mapping):
+    if isinstance(runs, Mapping) and runs:
         return dict(runs)
-    runs = [runs] if hasattr(runs, "folder") else list(runs)
+    runs = [runs] if hasattr(runs, "folder") or isinstance(runs, str | PathLike) else list(runs)
+    if not runs:
+        raise InputError("At least one run is needed; open it with workbench.load_run(folder).")
+    for run in runs:
+        if not hasattr(run, "folder"):
+            raise InputError(f"A run is needed, found {run!r}; open it with workbench.load_run(folder).")
     named = {run.name: run for run in runs}
     if len(named) < len(runs):
         raise InputError("Two of the runs have the same folder name; give a dict of name -> run.")
@@ -240,7 +246,7 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
     from workbench.analysis.compare import compare
     from workbench.runs import load_scores
 
-    together = _named(runs) | named
+    together = (_named(runs) if runs or not named else {}) | named
     loaded = {}
     for name, run in together.items():
         measurements, verdicts, score = load_scores(run)

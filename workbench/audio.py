@@ -39,8 +39,8 @@ def read(path: Path) -> tuple[np.ndarray, int]:
             rate_hz, announced, kind, log = file.samplerate, file.frames, file.format, file.extra_info
             samples = file.read(dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, RuntimeError, MemoryError, OSError) as error:
-        size = path.stat().st_size
-        raise InputError(f"{path} ({size} bytes) cannot be read as audio: {error}. Replace or remove it.") from None
+        size, told = path.stat().st_size, str(error).rstrip(".")
+        raise InputError(f"{path} ({size} bytes) cannot be read as audio: {told}. Replace or remove it.") from None
     if samples.shape[0] == 0:
         raise InputError(f"{path} holds no samples; replace or remove it.")
     if not LOWEST_HZ <= rate_hz <= HIGHEST_HZ:

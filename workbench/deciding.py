@@ -256,16 +256,17 @@ class Decider:
         values : float (c, n), candidates by row, NaN where a row has fewer.
         passing : bool (3, c, n), whether the row passes just below, at and just above each.
         """
-        values, unit = self.benchmark.limits(settings), self.benchmark.check_threshold(threshold).unit
+        values, moved = self.benchmark.limits(settings), self.benchmark.check_threshold(threshold)
         concerned = [name for name in self.rows if threshold in self.benchmark.rule[name].parameters]
         width = max((len(self._numbers(name)) for name in concerned), default=0)
         out, passing = np.full((width, len(self)), np.nan), np.zeros((3, width, len(self)), bool)
         for name in concerned:
             rule, rows = self.benchmark.rule[name], self.rows[name]
             found = np.array([self._given[name][column] for column in self._numbers(name)]).reshape(-1, len(rows))
-            found = in_ms(found) if unit == "ms" else np.round(found, 6)
-            found = np.where(found >= 0, found, np.nan)
-            tried = np.stack([np.nextafter(found, -np.inf), found, np.nextafter(found, np.inf)]).reshape(-1, len(rows))
+            found = in_ms(found) if moved.unit == "ms" else np.round(found, 6)
+            found = np.where((found >= 0) & (found <= moved.most), found, np.nan)
+            above = np.minimum(np.nextafter(found, np.inf), moved.most)  # nobody can set more than the most
+            tried = np.stack([np.nextafter(found, -np.inf), found, above]).reshape(-1, len(rows))
             limits = {
                 limit: self._limit(name, limit, np.array([float(values[limit])]))
                 for limit in self.benchmark.thresholds_of(rule)

@@ -169,6 +169,16 @@ class Run:
         """Ids of the cases that have a record, in dataset order."""
         return [case_id for case_id in self.cases if episodes.record_path(self.episodes, case_id).exists()]
 
+    def marks(self) -> dict[str, str]:
+        """A checksum of each case's record: what scoring notes, to know later which cases were recorded since."""
+        paths = {case_id: episodes.record_path(self.episodes, case_id) for case_id in self.recorded()}
+        return {case_id: sha256_of(path)[:16] for case_id, path in paths.items()}
+
+    def recorded_since(self, score: Mapping[str, Any]) -> list[str]:
+        """Cases whose record is not the one that was scored. score : score.json; one without records tells none."""
+        noted = score.get("records")
+        return [name for name, mark in self.marks().items() if noted.get(name) != mark] if noted is not None else []
+
     def record(self, case_id: str) -> EpisodeRecord:
         """The record of one case.
 

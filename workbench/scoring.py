@@ -240,6 +240,7 @@ def score_run(
     """Score a run and write scores/ (measurements and verdicts as Parquet and CSV, score.json)."""
     settings = settings or VadSettings()
     limits = run.benchmark.limits(thresholds)
+    noted = run.marks()
     measurements, problems = measure_run(run, settings, workers, dask)
     _write(run, MEASUREMENTS, measurements)
     (run.scores / JUDGED).unlink(missing_ok=True)
@@ -252,6 +253,7 @@ def score_run(
             "vad": settings.model_dump() | {"key": settings.key()},
             "thresholds": limits,
             "cases": len(run.cases),
+            "records": noted,
             "verdicts": {str(word): int(n) for word, n in verdicts["verdict"].value_counts().items()},
             "problems": problems,
         },

@@ -396,7 +396,7 @@ async def test_an_answer_on_demand_without_more_audio():
         await client.send("response.create")
         again = (await client.until("response.done"))["response"]
     assert again["id"] != done["id"]
-    assert done["status"] == "completed" and done["output"][0]["content"][0]["transcript"].startswith("About")
+    assert done["status"] == "completed" and done["output"][0]["content"][0]["transcript"].strip()
     assert client.of("input_audio_buffer.committed")
 
 

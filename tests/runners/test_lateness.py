@@ -195,7 +195,7 @@ def test_an_ifeval_row_with_late_frames_up_to_its_window_is_unmeasurable(tiny_da
     )
     assert in_time["reason"] is None and after["reason"] is None
     assert early["reason"] == "late frames: the machine held up the recording" and early["genuine_s"] is None
-    limits = ifeval.defaults
+    limits = ifeval.limits()
     assert list(ifeval.verdicts(pd.DataFrame([early]), limits)["verdict"]) == ["unmeasurable"]
 
 

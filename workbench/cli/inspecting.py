@@ -12,7 +12,7 @@ from workbench.app.export import export_bundle, export_case
 from workbench.app.store import Store, key_of
 from workbench.errors import InputError
 from workbench.progress import meter
-from workbench.runs import META
+from workbench.runs import META, read_scores
 
 
 def inspect(
@@ -47,6 +47,9 @@ def export(
         raise InputError(
             f"{run} holds no {META}, so it is not a run; give the folder that `workbench run --out` wrote."
         )
+    problem = read_scores(run).problem
+    if problem:
+        typer.echo(f"- {problem}", err=True)
     store = Store([run])
     name, frame = next(iter(store.runs)), store.frame
     if not (case or failed or annotated):
@@ -63,6 +66,8 @@ def export(
         typer.echo("No case fails.")
     elif len(keys) == 1 and not failed:
         typer.echo(f"page in {export_case(store, keys[0], out)}")
+    elif keys and out.suffix.lower() == ".html":
+        raise InputError(f"{len(keys)} pages are to be written, one a row; give a folder as --out, not {out}.")
     elif keys:
         with meter("exporting", len(keys)) as progress:
             index = export_bundle(store, keys, out, title=f"{name}: {len(keys)} cases", told=progress.step)

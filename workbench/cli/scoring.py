@@ -26,6 +26,7 @@ def score(
 ) -> None:
     """Find speech, measure, decide. `--set` changes thresholds; the report names them."""
     from workbench.datasets import describe
+    from workbench.episodes import stereo_path
     from workbench.judges.summary import rejoin
     from workbench.runs import load_run
     from workbench.scoring import score_run, summary_line
@@ -52,7 +53,15 @@ def score(
         waiting = int(scored.measurements["reason"].eq("not_recorded").sum())
         if waiting:
             err.print(
-                f"- {folder}: {waiting} cases are not recorded yet; `workbench run` with the same options goes on."
+                f"- {folder}: {waiting} cases are not recorded yet; the command that made the run "
+                "(`workbench run` or `workbench import`), with the same options, goes on."
+            )
+        decided = set(scored.measurements.loc[scored.measurements["reason"].isna(), "case"])
+        mute = sorted(case_id for case_id in decided if not stereo_path(loaded.episodes, case_id).exists())
+        if mute:
+            err.print(
+                f"- {folder}: the recordings of {len(mute)} cases ({mute[0]}, ...) are not there; their verdicts "
+                "rest on the speech found in them before."
             )
         problems += scored.problems
     if problems:
@@ -79,7 +88,10 @@ def decide(
             raise InputError(f"Standard input, line {error.lineno}: not valid JSON ({error.msg}).") from None
     else:
         items = read_json(file)
-    verdicts, problems = brought.decide(chosen, items, read_settings(settings, numbers=True))
+    limits = read_settings(settings, numbers=True)
+    if not isinstance(items, list):
+        raise InputError(f"{file}: a JSON list is needed, found {type(items).__name__}; wrap what you have in [ ].")
+    verdicts, problems = brought.decide(chosen, items, limits)
     print(json.dumps(verdicts, ensure_ascii=False, indent=1))
     if problems:
         complain([f"{file}, {problem}" for problem in problems])

@@ -111,7 +111,7 @@ def gather(folders: Sequence[Path]) -> Gathered:
     for name, run in zip(names, runs, strict=True):
         measurements, verdicts, score = load_scores(run)
         cases = join(measurements, verdicts, run)
-        warnings += _unscored(name, run, measurements)
+        warnings += _unscored(name, run, measurements, score)
         for table, frame in benchmark.tables(measurements, verdicts).items():
             frame.insert(0, "run", name)
             parts.setdefault(table, []).append(frame)
@@ -174,9 +174,9 @@ def _same_dataset(runs: Sequence[Run]) -> None:
             )
 
 
-def _unscored(name: str, run: Run, measurements: pd.DataFrame) -> list[str]:
+def _unscored(name: str, run: Run, measurements: pd.DataFrame, score: dict[str, Any]) -> list[str]:
     absent = set(measurements.loc[measurements["reason"] == "not_recorded", "case"])
-    late = len(absent.intersection(run.recorded())) if absent else 0
+    late = len(absent.intersection(run.recorded()).union(run.recorded_since(score)))
     found = []
     if absent:
         found.append(f"{name}: {len(absent)} of {len(run.cases)} cases were not recorded when it was scored.")
