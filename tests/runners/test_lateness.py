@@ -11,6 +11,7 @@ from workbench import contract, datasets
 from workbench.agents.base import AudioOut, Traits
 from workbench.agents.registry import factory
 from workbench.cases import AtTime, AudioRef, Case, Cue, Ending
+from workbench.deciding import Decider
 from workbench.episodes import LATE_S, AgentInfo, EpisodeRecord, PlayedCue, Sends, Stall, unusable
 from workbench.runners import guard
 from workbench.runners.episode import run_episode
@@ -195,8 +196,7 @@ def test_an_ifeval_row_with_late_frames_up_to_its_window_is_unmeasurable(tiny_da
     )
     assert in_time["reason"] is None and after["reason"] is None
     assert early["reason"] == "late frames: the machine held up the recording" and early["genuine_s"] is None
-    limits = ifeval.limits()
-    assert list(ifeval.verdicts(pd.DataFrame([early]), limits)["verdict"]) == ["unmeasurable"]
+    assert list(Decider(ifeval, pd.DataFrame([early])).verdicts()["verdict"]) == ["unmeasurable"]
 
 
 def test_only_the_mpe_rows_of_the_turn_with_late_frames_are_unmeasurable():
