@@ -7,6 +7,7 @@ import re
 import threading
 from dataclasses import dataclass, field
 
+import pytest
 from aiohttp import web
 
 KEY = "sk-loopback-0123456789abcdef"
@@ -148,3 +149,15 @@ class LoopbackModel:
         if say.usage:
             reply["usage"] = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}
         return web.json_response(reply)
+
+
+@pytest.fixture
+def server():
+    with LoopbackModel() as running:
+        yield running
+
+
+@pytest.fixture
+def slept():
+    """Seconds that a client meant to sleep: noted instead of slept, and what its clock shows."""
+    return []

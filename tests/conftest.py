@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["chat_loopback"]
+
 TINY_CASES = 12
 """The first twelve cells at instance 1: every probe of R1 and R2, with C1 and C4 shared between them."""
 

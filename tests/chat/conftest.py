@@ -1,21 +1,9 @@
 """Fixtures for the tests of the one client: a loopback model and clients of it that note their sleep."""
 
 import pytest
-from chat_loopback import KEY, LoopbackModel
+from chat_loopback import KEY
 
 from workbench.chat.client import ChatClient, ChatSettings
-
-
-@pytest.fixture
-def server():
-    with LoopbackModel() as running:
-        yield running
-
-
-@pytest.fixture
-def slept():
-    """Seconds that the client meant to sleep: noted instead of slept, and what its clock shows."""
-    return []
 
 
 @pytest.fixture

@@ -7,23 +7,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from chat_loopback import KEY, LoopbackModel
+from chat_loopback import KEY
 from judge_runs import make_run
 
 from workbench.chat.client import ChatSettings
 from workbench.judges.ask import ModelJudge
-
-
-@pytest.fixture
-def server():
-    with LoopbackModel() as running:
-        yield running
-
-
-@pytest.fixture
-def slept():
-    """Seconds that the client meant to sleep: noted instead of slept, and what its clock shows."""
-    return []
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def inspect(
 
 def export(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
-    out: Annotated[Path, typer.Option(help="Folder to write into; with one --case also a name that ends in .html.")],
+    out: Annotated[Path, typer.Option(help="Folder to write into; for one page also a name that ends in .html.")],
     case: Annotated[list[str], typer.Option(help="Case id; may be given again.")] = [],  # noqa: B006
     failed: Annotated[bool, typer.Option("--failed", help="Every case that fails.")] = False,
     annotated: Annotated[

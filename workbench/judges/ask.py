@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from copy import copy
@@ -23,7 +24,7 @@ OFFLINE = "offline-lexical"
 """The model name by which the offline judge is asked for; it is never used otherwise."""
 
 
-class Backend:
+class Backend(ABC):
     """Who answers: an async context manager. `kind`, `model`, `parameters` and `host` are the identity of the judge."""
 
     kind: Literal["llm", "offline"]
@@ -39,10 +40,11 @@ class Backend:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        pass
+        return None
 
+    @abstractmethod
     async def ask(self, judge: Judge, item: Item, key: str) -> Judgement:
-        raise NotImplementedError
+        """What is said of one item. key : of the request, by which it is stored."""
 
 
 class ModelJudge(Backend):

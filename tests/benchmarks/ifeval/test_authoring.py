@@ -13,6 +13,7 @@ import threading
 import pytest
 import yaml
 from aiohttp import web
+from chat_loopback import LoopbackModel
 
 from workbench import cli, datasets
 from workbench.benchmarks.ifeval import authoring
@@ -70,41 +71,19 @@ def good(body, number):
     return {"situation": words(8), **who, "turn1": words(20) + ".", "turn2": turn2}
 
 
-class Server:
-    """`bodies` holds every request; `say(body, number)` gives a dict (the answer), or a `web.Response` or
+class Server(LoopbackModel):
+    """Writes scripts. `say(body, number)` gives a dict (the answer), or a `web.Response` or
     (content, finish, refusal)."""
 
     def __init__(self):
-        self.bodies, self.keys, self.say = [], [], good
+        super().__init__()
+        self.keys, self.say = [], good
         self.hang_after = None
         self.hanging = threading.Event()
 
     def first(self, *replies):
         """Give these, then good ones."""
         self.say = lambda body, number: replies[number] if number < len(replies) else good(body, number)
-
-    def __enter__(self):
-        ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._main(ready)), daemon=True)
-        self._thread.start()
-        ready.wait()
-        return self
-
-    def __exit__(self, *exc):
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    async def _main(self, ready):
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._chat)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        ready.set()
-        await self._stop.wait()
-        await runner.cleanup()
 
     async def _chat(self, request):
         body = await request.json()
