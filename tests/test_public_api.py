@@ -131,3 +131,5 @@ def test_practice_runs_are_kept(tiny_dataset, tmp_path):
 def test_what_is_no_run_is_a_sentence(runs):
     with pytest.raises(InputError, match=r"load_run\(folder\)"):
         wb.sweep(runs)
+    with pytest.raises(InputError, match=r"load_run\(folder\)"):
+        wb.sensitivity(runs)

@@ -258,6 +258,7 @@ def sensitivity(run: Run, settings=None, thresholds: Mapping[str, float] | None 
     """The run under several detector settings: which verdicts change, how far onsets move."""
     from workbench.analysis.detectors import sensitivity
 
+    (run,) = _named(run).values()
     return sensitivity(run, settings, thresholds)
 
 

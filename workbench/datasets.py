@@ -216,7 +216,8 @@ def load(folder: Path) -> Dataset:
         raise InputError(f"{folder / HEADER}: {describe(error)}.") from None
     cases, problems = parse_cases(folder / CASES)
     if not cases:
-        raise InputError(f"{folder / CASES} holds no usable case. " + " ".join(problems[:3]))
+        told = " ".join([f"{folder / CASES} holds no usable case; build the dataset again.", *problems[:3]])
+        raise InputError(told)
     foreign = [case.id for case in cases if case.benchmark != header.benchmark]
     if foreign:
         problems.append(
