@@ -92,15 +92,17 @@ fine = wb.sweep(runs, {"max_wait_s": [0.1 * step for step in range(2, 41)]})
 notebook.show(pictures.threshold_curves(fine.curve("max_wait_s"), "max_wait_s", "ias", run="system", default=2.0))
 
 # %% [markdown]
-# The whole grid is a tidy frame, so any explorer of yours takes it. With HoloViews every system is a curve, and the
-# other thresholds become menus:
+# The whole grid is a tidy frame, so any explorer of yours takes it. With HoloViews every system is a curve and every
+# wait a chart of its own, the other two limits as the runs were scored. (`groupby` without `layout` would give menus,
+# which need a network for their styles.)
 
 # %%
 hv.extension("bokeh", inline=True)
 grid = hv.Dataset(frame, kdims=[*sweep.settings, "system"], vdims=["ias", "entailment_gap"])
-menus = [name for name in sweep.settings if name != "yield_latency_ms"]
-curves = grid.to(hv.Curve, "yield_latency_ms", "ias", groupby=[*menus, "system"])
-curves.overlay("system").opts(width=640, height=320, legend_position="right")
+held = sweep.settings.iloc[sweep.default][["interrupt_latency_ms", "backchannel_max_s"]].to_dict()
+curves = grid.select(**held).to(hv.Curve, "yield_latency_ms", "ias", groupby=["max_wait_s", "system"])
+charts = curves.overlay("system").layout("max_wait_s").opts(hv.opts.Curve(width=330, height=300))
+notebook.show(hv.render(charts.cols(3)))
 
 # %% [markdown]
 # Better than a grid: the exact nearest value on either side at which the *ranking* changes. Only values at which some
