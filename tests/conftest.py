@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 pytest_plugins = ["chat_loopback"]
 
@@ -18,10 +19,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory, worker_id) -> Path:
+    """One folder for the whole suite, also where its tests run in several processes at once."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture(scope="session", autouse=True)
-def workbench_cache(tmp_path_factory):
-    """The cache of this session, for this process and those it starts: never the user's own."""
-    folder = tmp_path_factory.mktemp("cache")
+def workbench_cache(shared_folder):
+    """The cache of this session, for its processes and those they start: never the user's own."""
+    folder = shared_folder / "cache"
     before = os.environ.get("WORKBENCH_CACHE")
     os.environ["WORKBENCH_CACHE"] = str(folder)
     yield folder
@@ -45,12 +55,14 @@ def toy_benchmark():
 
 
 @pytest.fixture(scope="session")
-def tiny_dataset(tmp_path_factory, workbench_cache) -> Path:
+def tiny_dataset(shared_folder, workbench_cache) -> Path:
     """Folder of a built ifeval dataset of `TINY_CASES` cases, to be read only; `dataset_copy` may be spoilt."""
     from workbench import contract
 
-    folder = tmp_path_factory.mktemp("tiny") / "dataset"
-    contract.get("ifeval").build(contract.BuildOptions(folder, limit=TINY_CASES, workers=1))
+    folder = shared_folder / "tiny"
+    with FileLock(shared_folder / "tiny.lock"):
+        if not (folder / "cases.jsonl").exists():
+            contract.get("ifeval").build(contract.BuildOptions(folder, limit=TINY_CASES, workers=1))
     return folder
 
 
