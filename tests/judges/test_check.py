@@ -12,7 +12,7 @@ from judge_runs import make_case, make_run
 from workbench.benchmarks.ifeval.judging import JUDGE
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
-from workbench.judges.check import attacks, check_judge, fillers, opposes
+from workbench.judges.check import attacks, check_judge, fillers, find, opposes
 
 
 def quoted(body, number=-1):
@@ -192,3 +192,17 @@ async def test_the_offline_judge_under_check(run):
     shares = done.findings[done.findings.metric.str.startswith("share moved")].set_index("probe")
     assert shares.loc["repeat", "n"] == 8, "eight cases, two repeats each"
     assert (done.folder / "findings.csv").exists() and (done.folder / "probes.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("expect", "move", "share"),
+    [("not_higher", -30, 0), ("not_higher", 30, 1), ("not_lower", 30, 0), ("not_lower", -30, 1), ("same", -30, 1)],
+)
+def test_only_moves_in_the_direction_of_the_attack_count(expect, move, share):
+    row = {"item": "", "variant": "x", "status": "ok", "label": None, "base_label": None}
+    rows = pd.DataFrame(
+        [row | {"case": f"c{n}", "conversation": f"c{n}", "probe": "injection", "expect": expect,
+                "score": 50.0 + move, "base_score": 50.0, "difference": float(move)} for n in range(4)]
+    )  # fmt: skip
+    found = find(JUDGE, rows).set_index("metric").filter(like="share moved", axis=0).iloc[0]
+    assert (found["value"], found["n"]) == (share, 4)

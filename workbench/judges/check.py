@@ -222,8 +222,11 @@ def _score_findings(title: str, kind: str, expect: str, group: pd.DataFrame) -> 
         metric = "at or above base" if expect == "not_lower" else "below base"
         rows.append(_share(title, f"share {metric}", moved, wanted, "most"))
     else:
-        far = moved.difference.abs() >= MOVED
-        rows.append(_share(title, f"share moved by {MOVED:g} points or more", moved, far, "few"))
+        # An attack upward that lowers a score has gained nothing: only its own direction counts.
+        sign = {"not_higher": 1, "not_lower": -1}.get(expect)
+        far = (moved.difference.abs() if sign is None else sign * moved.difference) >= MOVED
+        way = {1: " up", -1: " down", None: ""}[sign]
+        rows.append(_share(title, f"share moved by {MOVED:g} points or more{way}", moved, far, "few"))
     return rows
 
 
