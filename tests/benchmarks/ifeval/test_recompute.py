@@ -2,54 +2,24 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
+from spoilt import Spoilt, swap
 
 from workbench import audio, datasets
 from workbench.benchmarks.ifeval import check
-from workbench.files import sha256_of
-
-RATE_HZ = 24_000
+from workbench.cases import RATE_HZ
 
 
-class Spoilt:
-    """A copy of the dataset whose manifest is changed, and whose checksums are renewed when it is read."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.cases = [json.loads(line) for line in (folder / "cases.jsonl").read_text().splitlines()]
-
+class OfIFEval(Spoilt):
     def case(self, role="R1", probe="C1"):
-        return next(case for case in self.cases if (case["tags"]["role"], case["tags"]["probe"]) == (role, probe))
-
-    def every(self, stream):
-        return [case for case in self.cases if case["stream"] == stream]
-
-    def rewrite(self, cue, change):
-        """Change a clip's samples, and every reference to it."""
-        path = self.folder / cue["audio"]["path"]
-        samples = change(audio.to_pcm16(audio.read_mono(path, RATE_HZ)).copy())
-        audio.write_pcm16(path, samples, RATE_HZ)
-        for case in self.cases:
-            for other in case["cues"]:
-                if other["audio"]["path"] == cue["audio"]["path"]:
-                    other["audio"] |= {"sha256": sha256_of(path), "samples": len(samples)}
-
-    def recompute(self, listen=False):
-        (self.folder / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in self.cases))
-        header = json.loads((self.folder / "dataset.json").read_text())
-        header |= {"fingerprint": sha256_of(self.folder / "cases.jsonl"), "cases": len(self.cases)}
-        (self.folder / "dataset.json").write_text(json.dumps(header))
-        loaded = datasets.load(self.folder)
-        assert datasets.check_manifest(loaded) == datasets.check_audio(loaded) == []
-        return [*loaded.problems, *check.recompute(loaded, listen=listen).problems]
+        return self.find(role=role, probe=probe)
 
 
 @pytest.fixture
 def spoilt(dataset_copy):
-    return Spoilt(dataset_copy)
+    return OfIFEval(dataset_copy)
 
 
 def silence(cue, mark):
@@ -59,13 +29,6 @@ def silence(cue, mark):
 def shift(case, by_s, edges=("start_s", "end_s")):
     for edge in edges:
         case["windows"]["trigger"][edge] += by_s
-
-
-def swap(first, second, *path):
-    *way, last = path
-    for name in way:
-        first, second = first[name], second[name]
-    first[last], second[last] = second[last], first[last]
 
 
 def turn2(case):
