@@ -175,6 +175,11 @@ class Score:
     minus: np.ndarray | None = None
     better: Literal["more", "less"] = "more"
 
+    @property
+    def sign(self) -> int:
+        """What turns its values into such of which more is better."""
+        return -1 if self.better == "less" else 1
+
 
 @dataclass(frozen=True)
 class Chart:

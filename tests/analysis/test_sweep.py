@@ -56,7 +56,7 @@ def test_tau_equals_scipy_ties_included():
 
 def test_summary_counts_survival(swept):
     summary = swept.summary()
-    order = np.argsort(-swept.scores["entailment_gap"], axis=1, kind="stable")
+    order = np.argsort(swept.scores["entailment_gap"], axis=1, kind="stable")
     assert summary["order_kept"] == pytest.approx((order == order[swept.default]).all(axis=1).mean())
     assert summary["top1_kept"] == pytest.approx((order[:, 0] == order[swept.default, 0]).mean())
     assert summary["tau_min"] <= summary["tau_median"] <= summary["tau_max"] == 1.0
@@ -69,11 +69,31 @@ def swept_from(scores):
     return Sweep("made", tuple("abc"[: values.shape[1]]), settings, 0, {"rate": values}, "rate", False)
 
 
-@pytest.mark.parametrize("scores", [[[np.nan, np.nan]] * 180, [[0.4, np.nan]] * 180, [[0.4, 0.4]] * 180, [[0.7]] * 180])
-def test_what_cannot_be_ranked_keeps_no_order(scores):
+FEW = (
+    "rate is measured for {} runs, and a ranking needs two; a slice of the dataset may lack cases that this score "
+    "compares."
+)
+
+
+@pytest.mark.parametrize(
+    ("scores", "why"),
+    [
+        ([[np.nan, np.nan]] * 180, FEW.format("0 of 2")),
+        ([[0.4, np.nan]] * 180, FEW.format("1 of 2")),
+        ([[0.7]] * 180, FEW.format("1 of 1")),
+        ([[0.4, 0.4]] * 180, "All runs tie on rate."),
+    ],
+)
+def test_what_cannot_be_ranked_keeps_no_order_and_says_why(scores, why):
     summary = swept_from(scores).summary()
     assert (summary["ranked"], summary["undefined"]) == (0, 180)
     assert [summary[name] for name in ("order_kept", "top1_kept", "top2_kept", "order_kept_elsewhere")] == [None] * 4
+    assert summary["unranked"] == why
+
+
+def test_a_score_of_which_less_is_better_ranks_the_least_first(swept):
+    assert (swept.ranking, swept.sign) == ("entailment_gap", -1)
+    assert swept.ranks[0][np.nanargmin(swept.scores["entailment_gap"][0])] == 1
 
 
 def test_a_run_that_is_not_measured_has_no_rank():

@@ -25,7 +25,8 @@ class Sweep:
     """Scores of every system under every setting.
 
     settings : frame (k, thresholds). default : the row that holds the thresholds in force.
-    scores : score name -> float (k, systems), NaN where nothing was measured.
+    scores : score name -> float (k, systems), NaN where nothing was measured. ranking : the score that ranks;
+    sign : 1 where more of it is better, -1 where less is.
     """
 
     benchmark: str
@@ -35,6 +36,7 @@ class Sweep:
     scores: Mapping[str, np.ndarray]
     ranking: str
     strict: bool
+    sign: int = 1
 
     @cached_property
     def tau(self) -> np.ndarray:
@@ -43,22 +45,34 @@ class Sweep:
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """Competition ranks (k, systems) by the ranking score: the greatest has 1, ties share a rank, NaN has none."""
-        return ranks(self.scores[self.ranking])
+        """Competition ranks (k, systems) by the ranking score: the best has 1, ties share a rank, NaN has none."""
+        return ranks(self.sign * self.scores[self.ranking])
 
-    def summary(self) -> dict[str, float | int | None]:
+    @property
+    def unranked(self) -> str | None:
+        """Why there is no ranking to keep; None where there is one."""
+        place = self.ranks[self.default]
+        count = int((~np.isnan(place)).sum())
+        if count < 2:
+            return (
+                f"{self.ranking} is measured for {count} of {len(place)} runs, and a ranking needs two; a slice of the "
+                "dataset may lack cases that this score compares."
+            )
+        return None if np.unique(place[~np.isnan(place)]).size > 1 else f"All runs tie on {self.ranking}."
+
+    def summary(self) -> dict[str, float | int | str | None]:
         """Tau's mean, median, minimum and maximum, and how often the top of the ranking survives.
 
         Shares count settings whose best (or best two, as a set; or whole order) is the default's, among the
-        settings with a ranking; None where the default has none, since nothing can be kept then. Fewer than
-        two measured runs are no ranking, nor are runs that all tie at the default.
+        settings with a ranking; None where the default has none, since nothing can be kept then (`unranked` says
+        why). Fewer than two measured runs are no ranking, nor are runs that all tie at the default.
         Ties are broken by none: a tied place survives only if the same systems are tied in it.
         """
         tau = self.tau[~np.isnan(self.tau)]
         places = np.nan_to_num(self.ranks)
         base = places[self.default]
         ranked = (places > 0).sum(axis=1) >= 2
-        if len(np.unique(base[base > 0])) < 2:
+        if self.unranked:
             ranked[:] = False
         others = ranked & (np.arange(len(self.settings)) != self.default)
         top, second = (places == 1), (places > 0) & (places <= 2)
@@ -72,6 +86,7 @@ class Sweep:
             "settings": len(self.settings),
             "ranked": int(ranked.sum()),
             "undefined": int(np.isnan(self.tau).sum()),
+            "unranked": self.unranked,
             "tau_mean": float(tau.mean()) if tau.size else None,
             "tau_median": float(np.median(tau)) if tau.size else None,
             "tau_min": float(tau.min()) if tau.size else None,
@@ -136,22 +151,21 @@ def sweep(
     limits = benchmark.limits(base)
     settings = grid(benchmark, axes, limits)
     columns = {**limits, **{name: settings[name].to_numpy(float) for name in settings}}
-    per_system: dict[str, list[np.ndarray]] = {}
-    for frame in measurements.values():
-        for name, values in scores(Decider(benchmark, frame), columns, strict=strict).items():
-            per_system.setdefault(name, []).append(values)
-    stacked = {name: np.stack(values, axis=1) for name, values in per_system.items()}
+    deciders = [Decider(benchmark, frame) for frame in measurements.values()]
+    found = [scores(decider, columns, strict=strict) for decider in deciders]
+    stacked = {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
     ranking = ranking or benchmark.ranking
     if ranking not in stacked:
         raise InputError(f"There is no score {ranking!r} to rank by; scores are {', '.join(stacked)}.")
+    sign = benchmark.scores(deciders[0].frame)[ranking].sign
     own = np.array([limits[name] for name in settings])
     default = int(np.flatnonzero((settings.to_numpy(float) == own).all(axis=1))[0])
-    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, ranking, strict)
+    return Sweep(benchmark.name, tuple(measurements), settings, default, stacked, ranking, strict, sign)
 
 
 @dataclass(frozen=True)
 class RankingFlip:
-    """The nearest value of one threshold, on either side of its default, that changes the ranking."""
+    """The nearest value of one threshold, on either side of where it stands, that changes the ranking."""
 
     threshold: str
     default: float
@@ -191,7 +205,7 @@ def ranking_flips(
     at = int(np.flatnonzero(values == limits[threshold])[0])
     if (~np.isnan(found[at])).sum() < 2:
         raise InputError("A ranking needs at least two systems with a measured score; score more runs.")
-    order = ranks(found)
+    order = ranks(benchmark.scores(deciders[0].frame)[benchmark.ranking].sign * found)
     changed = ((order != order[at]) & ~(np.isnan(order) & np.isnan(order[at]))).any(axis=1)
     below, above = np.flatnonzero(changed[:at]), np.flatnonzero(changed[at:])
     return RankingFlip(

@@ -128,7 +128,7 @@ def _p(value: Any) -> str:
 def rank_table(engine: Redecide, answer: Answer, score: str, settings: Mapping[str, float]) -> str:
     """Every score of every run now, with its change since the thresholds in force, ranked by one of them."""
     kinds = engine.scores
-    sign = -1.0 if kinds[score].better == "less" else 1.0
+    sign = kinds[score].sign
     before, now = ranks(sign * engine.base[score][0]), ranks(sign * answer.scores[score])
     lines = []
     for at in sorted(range(len(engine.names)), key=lambda at: (math.isnan(now[at]), now[at])):
