@@ -15,6 +15,8 @@ from workbench.errors import InputError
 from workbench.judges.records import Log
 from workbench.runners import batch
 from workbench.runners.replay import Source, import_recordings
+from workbench.runs import load_run
+from workbench.scoring import score_run
 
 HOLD = """
 import sys
@@ -58,11 +60,15 @@ def test_every_writer_of_a_folder_asks_for_it(held, tiny_dataset, tmp_path):
     loaded = datasets.load(tiny_dataset)
     recordings = tmp_path / "recordings"
     recordings.mkdir()
+    scored = tmp_path / "scored"
+    batch.run(batch.Plan(loaded, factory("silent"), scored))
+    (scored / "scores").symlink_to(folder)
     writers = {
         "run": lambda: batch.run(batch.Plan(loaded, factory("silent"), folder)),
         "build": lambda: wb.build("ifeval", folder, audio=False),
         "import": lambda: import_recordings(Source(loaded, recordings, "theirs"), folder),
         "judge": lambda: Log(folder),
+        "score": lambda: score_run(load_run(scored)),
     }
     for name, write in writers.items():
         with pytest.raises(InputError, match=f"is being written by process {holder.pid}"):

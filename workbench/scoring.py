@@ -23,7 +23,7 @@ from workbench.contract import KEYS
 from workbench.deciding import Decider, keys
 from workbench.episodes import EpisodeRecord, record_path, stereo_path
 from workbench.errors import InputError
-from workbench.files import write_atomically, write_csv, write_json
+from workbench.files import write_atomically, write_csv, write_json, writing
 from workbench.parallel import pmap
 from workbench.progress import meter
 from workbench.runs import JUDGED, MEASUREMENTS, SCORE, VERDICTS, Run, read_rows
@@ -237,9 +237,23 @@ def score_run(
     workers: int | None = None,
     dask: str | None = None,
 ) -> Scored:
-    """Score a run and write scores/ (measurements and verdicts as Parquet and CSV, score.json)."""
+    """Score a run and write scores/ (measurements and verdicts as Parquet and CSV, score.json).
+
+    A run may be scored while it is still being recorded, so what is locked is its scores alone.
+
+    Raises
+    ------
+    InputError : a threshold that is none, or another process scores the run.
+    """
     settings = settings or VadSettings()
     limits = run.benchmark.limits(thresholds)
+    with writing(run.scores):
+        return _score(run, settings, limits, workers, dask)
+
+
+def _score(
+    run: Run, settings: VadSettings, limits: Mapping[str, float], workers: int | None, dask: str | None
+) -> Scored:
     noted = run.marks()
     measurements, problems = measure_run(run, settings, workers, dask)
     _write(run, MEASUREMENTS, measurements)
@@ -265,14 +279,19 @@ def add_judgements(run: Run, judgements: Mapping[str, pd.DataFrame]) -> None:
     """Put what judges said beside the measurements and decide again, for benchmarks whose verdicts rest on it.
 
     judgements : judge's name -> one row an item of each case. Without a benchmark's `join` nothing happens.
+
+    Raises
+    ------
+    InputError : another process scores the run.
     """
     if run.benchmark.join is None or not (run.scores / SCORE).exists():
         return
-    measured = read_rows(run.scores / MEASUREMENTS)
-    joined = run.benchmark.join(measured, judgements)
-    added = [name for name in joined if name not in measured]
-    _write(run, JUDGED, joined[[*KEYS, *added]])
-    _decide(run, joined, run.limits())
+    with writing(run.scores):
+        measured = read_rows(run.scores / MEASUREMENTS)
+        joined = run.benchmark.join(measured, judgements)
+        added = [name for name in joined if name not in measured]
+        _write(run, JUDGED, joined[[*KEYS, *added]])
+        _decide(run, joined, run.limits())
 
 
 def _decide(run: Run, measurements: pd.DataFrame, limits: Mapping[str, float]) -> pd.DataFrame:
