@@ -18,19 +18,14 @@ import numpy as np
 import soxr
 from hibari import Hibari
 
-from workbench.analysis.detectors import BELOW_PEAK_DB, bias, settings_key
+from workbench.analysis.detectors import BELOW_PEAK_DB, bias, settings_key, usual_settings
 from workbench.files import data_path
 from workbench.vad import VadSettings
 
 SPEECH_HZ = 24_000
 RATES_HZ = (24_000, 16_000, 8_000)
-SETTINGS = (
-    VadSettings(),
-    VadSettings(speech_pad_ms=0),
-    VadSettings(threshold=0.3),
-    VadSettings(threshold=0.7),
-    VadSettings(detector="energy"),
-)
+SETTINGS = {settings_key(vad): vad for vad in (*(one.vad for one in usual_settings()), VadSettings(speech_pad_ms=0))}
+"""Those that `sensitivity` compares, and no padding."""
 SENTENCES = (
     "Hello there, could you help me plan a trip to Lisbon next month?",
     "Sure, I can do that.",
@@ -64,9 +59,8 @@ def main() -> int:
     print(f"{'settings':<22}{'rate, Hz':>9}{'edge':>8}{'median':>8}{'p10':>8}{'p90':>8}{'most, ms':>10}{'clips':>7}")
     for rate_hz in RATES_HZ:
         spoken = clips(rate_hz)
-        for settings in SETTINGS:
+        for key, settings in SETTINGS.items():
             for edge, found in bias(spoken, settings).items():
-                key = settings_key(settings)
                 rows.append({"settings": key, "rate_hz": rate_hz, "edge": edge, **found})
                 figures = "".join(f"{found[name]:>+8.1f}" for name in ("median_ms", "p10_ms", "p90_ms"))
                 line = (

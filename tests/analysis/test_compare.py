@@ -44,6 +44,9 @@ def test_slices_add_up_to_the_whole(compared, column):
     for name in compared.names:
         assert table[f"passed:{name}"].sum() == np.nansum(compared.outcome(name))
         assert table[f"measured:{name}"].sum() == (~np.isnan(compared.outcome(name))).sum()
+        measured = table[table[f"low:{name}"].notna()]
+        assert (measured[f"low:{name}"] <= measured[f"rate:{name}"]).all()
+        assert table.loc[table[f"low:{name}"].isna(), f"note:{name}"].str.contains("no interval|Nothing").all()
     with pytest.raises(InputError, match="no label 'weather'"):
         compared.by("weather")
 

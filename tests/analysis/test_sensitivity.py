@@ -1,11 +1,12 @@
 """Detector settings side by side, on real recordings of the tiny dataset."""
 
+import numpy as np
 import pytest
 
 import workbench as wb
 from workbench import contract, datasets
 from workbench.agents.registry import factory
-from workbench.analysis.detectors import Setting, measure_under, probabilities
+from workbench.analysis.detectors import EDGES, Setting, measure_under, probabilities, stated_ms, usual_settings
 from workbench.errors import InputError
 from workbench.runners import batch
 from workbench.scoring import score_run
@@ -42,6 +43,15 @@ def test_a_table_of_what_changes(run):
     assert table.loc["deaf", "changed"] > 0 and table.loc["deaf", "onsets_lost"] > 0
     assert 0 < table.loc["energy", "onset_shift_abs_median_ms"] < 100
     assert (table["measured"] == 12).all()
+    assert (table["low"] < table["rate"]).all() and (table["rate"] <= table["high"]).all()
+    assert table.loc["energy", "detector_offset_median_ms"] == 25.0 and np.isnan(
+        table.loc["deaf", "detector_offset_median_ms"]
+    ), "a setting whose bias nobody has measured has none"
+
+
+def test_the_bias_of_every_usual_setting_is_stated():
+    stated = [stated_ms(setting.vad, edge) for setting in usual_settings() for edge in EDGES]
+    assert None not in stated and stated[:2] == [-7.0, 109.5]
 
 
 def test_probabilities_are_computed_once(run, monkeypatch):

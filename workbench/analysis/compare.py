@@ -11,7 +11,7 @@ import pandas as pd
 from workbench.contract import KEYS, Benchmark
 from workbench.deciding import keys, latency
 from workbench.errors import InputError
-from workbench.statistics import holm, mcnemar_exact, paired_counts, paired_difference
+from workbench.statistics import holm, mcnemar_exact, paired_counts, paired_difference, rate_columns
 
 _LENGTHS = (0.0, 15.0, 20.0, 25.0, np.inf)
 
@@ -81,6 +81,9 @@ class Comparison:
     def by(self, column: str, rule: str = "verdict") -> pd.DataFrame:
         """Rates of every run and wins and losses against the baseline, sliced by a label.
 
+        Columns: the label, cases; for each run rate, passed, measured, low, high, conversations and note (as
+        'rate:NAME'), with the interval over conversations; for all but the first also wins and losses.
+
         Raises
         ------
         InputError : no such label.
@@ -94,12 +97,8 @@ class Comparison:
             row: dict = {column: value, "cases": len(index)}
             for name in self.names:
                 outcome = self.outcome(name, rule)[index]
-                measured = ~np.isnan(outcome)
-                row |= {
-                    f"passed:{name}": int(np.nansum(outcome)),
-                    f"measured:{name}": int(measured.sum()),
-                    f"rate:{name}": float(np.nanmean(outcome)) if measured.any() else None,
-                }
+                found = rate_columns(outcome, self.joined["conversation"].iloc[index])
+                row |= {f"{key}:{name}": value for key, value in found.items()}
                 if name != self.names[0]:
                     row |= {
                         f"wins:{name}": int(((outcome == 1) & (base[index] == 0)).sum()),

@@ -26,6 +26,7 @@ from workbench.files import data_path, write_atomically
 from workbench.progress import meter
 from workbench.runs import Run, with_judgements
 from workbench.scoring import CHANNELS, find_spans, identity_of, measure_spans, same_recording
+from workbench.statistics import outcomes, rate_columns
 from workbench.vad import VadSettings, detect, spans_from_probabilities, speech_probabilities
 
 
@@ -71,10 +72,12 @@ def sensitivity(
     thresholds : those that differ from the ones that the run was scored with. Benchmarks whose rows are of
     several metrics have a row each, since these have denominators of their own.
 
-    Columns: setting, metric ('' for benchmarks with one); passed, measured, rate; verdicts changed, pass to fail
-    and fail to pass, and rows that are measured only here or only there; rows whose latency exists under both,
-    and by how much it moved (median and 90th percentile of |shift|, and the signed median, in ms); latencies
-    found only here or only there. Latency is what each row's rule names as such.
+    Columns: setting, metric ('' for benchmarks with one); rate, passed, measured, low, high, conversations and
+    note (an interval over conversations); verdicts changed, pass to fail and fail to pass, and rows that are
+    measured only here or only there; rows whose latency exists under both, and by how much it moved (median and
+    90th percentile of |shift|, and the signed median, in ms); latencies found only here or only there; how late
+    the detector under this setting finds an onset and an offset of known speech (`bias`, in ms; null where it has
+    not been measured), which is part of every latency beside it. Latency is what each row's rule names as such.
 
     Raises
     ------
@@ -84,6 +87,7 @@ def sensitivity(
     if len(settings) < 2:
         raise InputError("Sensitivity compares detector settings; give at least two.")
     limits = run.limits(thresholds)
+    conversation = {case_id: case.conversation for case_id, case in run.cases.items()}
     base: pd.DataFrame | None = None
     rows = []
     for setting in settings:
@@ -94,8 +98,11 @@ def sensitivity(
         )
         base = now if base is None else base
         both = base.merge(now, on=list(KEYS), how="outer", suffixes=("_before", ""))
+        both["conversation"] = both["case"].map(conversation)
+        late = {f"detector_{edge}_median_ms": stated_ms(setting.vad, edge) for edge in EDGES}
         rows += [
-            {"setting": setting.name, "metric": metric, **_compare(part)} for metric, part in both.groupby("metric")
+            {"setting": setting.name, "metric": metric, **_compare(part), **late}
+            for metric, part in both.groupby("metric")
         ]
     return pd.DataFrame(rows)
 
@@ -103,14 +110,11 @@ def sensitivity(
 def _compare(both: pd.DataFrame) -> dict:
     was, now = both["verdict_before"], both["verdict"]
     measured_before, measured_now = was.isin(("pass", "fail")), now.isin(("pass", "fail"))
-    passed, measured = int((now == "pass").sum()), int(measured_now.sum())
     before, after = both["latency_s_before"].to_numpy(float), both["latency_s"].to_numpy(float)
     there = ~np.isnan(before) & ~np.isnan(after)
     shift_ms = (after[there] - before[there]) * 1000
     return {
-        "passed": passed,
-        "measured": measured,
-        "rate": passed / measured if measured else None,
+        **rate_columns(outcomes(now), both["conversation"]),
         "changed": int((was != now).sum()),
         "pass_to_fail": int(((was == "pass") & (now == "fail")).sum()),
         "fail_to_pass": int(((was == "fail") & (now == "pass")).sum()),
@@ -247,6 +251,17 @@ def bias(clips: Sequence[tuple[np.ndarray, int]], settings: VadSettings | None =
 def stated() -> pd.DataFrame:
     """What was measured: one row a detector, padding, rate and edge, with the figures of `bias`."""
     return pd.DataFrame(_kept()["rows"])
+
+
+def stated_ms(settings: VadSettings, edge: str, rate_hz: int = 24_000) -> float | None:
+    """Median of how late a detector finds an edge, as measured; None where this setting has not been.
+
+    >>> stated_ms(VadSettings(), "onset"), stated_ms(VadSettings(speech_pad_ms=500), "onset")
+    (-7.0, None)
+    """
+    frame = stated()
+    at = (frame["settings"] == settings_key(settings)) & (frame["rate_hz"] == rate_hz) & (frame["edge"] == edge)
+    return float(frame.loc[at, "median_ms"].iloc[0]) if at.any() else None
 
 
 def sentence(settings: VadSettings | Mapping[str, Any], rate_hz: int = 24_000) -> str:

@@ -14,7 +14,7 @@ from workbench.pictures.rates import percent
 from workbench.pictures.texts import esc, muted, nothing
 from workbench.pictures.theme import HEAT, on_heat
 from workbench.report.calibration import EXPECTED
-from workbench.report.figures import Figure, bare, table_of
+from workbench.report.figures import Figure, bare, between, table_of
 from workbench.report.gather import Gathered
 from workbench.statistics import ranks
 
@@ -223,7 +223,7 @@ def _met(row: pd.Series) -> str:
     if rate is None:
         return f'<td class="wb-muted" title="{esc(counts)}">not measured</td>'
     sign = "" if met is None else " ✓" if met else " ✗"
-    return _coloured(rate, f"{rate:.1%}{sign}<br><small>{esc(counts)}</small>", counts)
+    return _coloured(rate, f"{rate:.1%}{sign}<br><small>{esc(counts)}</small>", f"{counts}, {between(row)}")
 
 
 def judged_tables(judged: Sequence[Any]) -> str:

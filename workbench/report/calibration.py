@@ -13,6 +13,7 @@ import pandas as pd
 
 from workbench.contract import Benchmark
 from workbench.runs import Run
+from workbench.statistics import outcomes, rate_columns
 
 EXPECTED = {"oracle": ("at least", 0.98, "pass"), "contrary": ("at most", 0.02, "fail")}
 """Reference agent -> bound on the share that passes, for every rule that scores, and the verdict of each case."""
@@ -20,8 +21,8 @@ EXPECTED = {"oracle": ("at least", 0.98, "pass"), "contrary": ("at most", 0.02, 
 
 @dataclass(frozen=True)
 class Calibration:
-    """matrix : one row a rule and run: passed, measured, excluded, rate, expected, met (None where
-    nothing is expected or nothing was measured). exceptions : one row a case that departs from what
+    """matrix : one row a rule and run: rate with passed, measured, low, high and note, excluded, expected, met (None
+    where nothing is expected or nothing was measured). exceptions : one row a case that departs from what
     its reference agent should show, with the reason. kinds : run -> what kind of agent it is. references : those
     of a reference agent."""
 
@@ -57,16 +58,15 @@ def calibrate(names: Sequence[str], runs: Sequence[Run], cases: pd.DataFrame, be
     for name, run in zip(names, runs, strict=True):
         own, word = cases[cases["run"] == name], reference(run)
         for rule in dict.fromkeys(cases[column]):
-            verdicts = own.loc[own[column] == rule, "verdict"]
-            passed, measured = int((verdicts == "pass").sum()), int(verdicts.isin(["pass", "fail"]).sum())
-            rate, bound, met = passed / measured if measured else None, None, None
+            part = own[own[column] == rule]
+            found, bound, met = rate_columns(outcomes(part["verdict"]), part["conversation"]), None, None
             if word and rule not in free:
                 side, share, _ = EXPECTED[word]
                 bound = f"{side} {100 * share:.0f} %"
-                if rate is not None:
-                    met = rate >= share if side == "at least" else rate <= share
-            rows.append({"run": name, column: rule, "rate": rate, "passed": passed, "measured": measured,
-                         "excluded": len(verdicts) - measured, "expected": bound, "met": met})  # fmt: skip
+                if found["rate"] is not None:
+                    met = found["rate"] >= share if side == "at least" else found["rate"] <= share
+            rows.append({"run": name, column: rule, **found, "excluded": len(part) - found["measured"],
+                         "expected": bound, "met": met})  # fmt: skip
         if word:
             exceptions.append(own[(own["verdict"] != EXPECTED[word][2]) & ~own[column].isin(free)])
     shown = ["run", "case", column, "verdict", "reason"]

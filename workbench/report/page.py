@@ -127,7 +127,7 @@ def _calibration(gathered: Gathered) -> dict[str, Any]:
     found, column = gathered.calibration, gathered.benchmark.rule_column
     rows = []
     for rule, part in found.matrix.groupby(column, sort=False):
-        cells = [row | {"rate": shown.percent(row["rate"]),
+        cells = [row | {"rate": shown.percent(row["rate"]), "spread": shown.between(row) if row["measured"] else "",
                         "met": "" if (met := shown.bare(row["met"])) is None else "met" if met else "short"}
                  for row in part.to_dict("records")]  # fmt: skip
         rows.append({"rule": rule, "cells": cells})

@@ -96,7 +96,8 @@ def _calibration(gathered: Gathered, console: Console) -> None:
         cells = [Text(str(rule))]
         for row in part.to_dict("records"):
             style = "" if shown.bare(row["met"]) is None else "green" if row["met"] else "bold red"
-            cells.append(Text(f"{shown.percent(row['rate'])}\n{row['passed']}/{row['measured']}", style=style))
+            spread = f"\n{shown.between(row)}" if row["measured"] else ""
+            cells.append(Text(f"{shown.percent(row['rate'])}\n{row['passed']}/{row['measured']}{spread}", style=style))
         table.add_row(*cells)
     console.print(table)
     for name, kind in found.kinds.items():

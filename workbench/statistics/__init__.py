@@ -1,7 +1,7 @@
 """The one door to the workbench's statistics.
 
-- `rate`, `rates`, `differences`, `slice_sums`: rates and their differences with intervals, many at
-  once, over conversations, because levels share audio. `cluster_mean`: the same for scores and seconds.
+- `rate`, `rate_columns`, `rates`, `differences`, `slice_sums`: rates and their differences with intervals, many
+  at once, over conversations, because levels share audio. `cluster_mean`: the same for scores and seconds.
 - `paired_difference`, `sign_flip`, `paired_counts`, `mcnemar_exact`: two systems on the same cases.
   The first two respect conversations, McNemar's test does not. `holm`: many tests.
 - `rank_correlation`, `cohen_kappa`, `weighted_kappa`: agreement; `ranks`, `tau_b` for many rankings at once.
@@ -24,6 +24,7 @@ from workbench.statistics.paired import (
     sign_flip,
 )
 from workbench.statistics.rates import Difference, Rate, cluster_mean, differences, rate, rates, slice_sums
+from workbench.statistics.slices import outcomes, rate_columns
 
 __all__ = [
     "Difference",
@@ -36,11 +37,13 @@ __all__ = [
     "mcnemar_exact",
     "mcnemar_power",
     "minimum_detectable_difference",
+    "outcomes",
     "paired_counts",
     "paired_difference",
     "rank_correlation",
     "ranks",
     "rate",
+    "rate_columns",
     "rates",
     "sign_flip",
     "slice_sums",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from workbench.statistics.rates import Difference, Rate, SliceSums, differences, rates, slice_sums
+from workbench.statistics.rates import Difference, Rate, SliceSums, differences, rate, rates, slice_sums
 
 EXCLUDED = {"excluded": "unmeasurable"}
 """Column of a table of rates -> the verdict that it counts, outside the denominator."""
@@ -35,6 +35,22 @@ class Contrast:
 def outcomes(verdicts: Sequence) -> np.ndarray:
     """pass 1, fail 0, anything else NaN: neither unmeasurable nor not eligible is measured."""
     return pd.Series(verdicts, dtype=object).map({"pass": 1.0, "fail": 0.0}).to_numpy(float)
+
+
+def rate_columns(passed: Sequence, conversations: Sequence) -> dict[str, object]:
+    """One rate as columns of a table: rate, passed, measured, low, high, conversations and note.
+
+    passed : (n_rows,) 1, 0, or NaN where not measured; `outcomes` makes them of verdicts.
+
+    Examples
+    --------
+    >>> found = rate_columns([1, 0, 1, float("nan")], ["a", "b", "c", "d"])
+    >>> found["passed"], found["measured"], round(found["low"], 2), found["note"]
+    (2, 3, 0.09, 'few conversations (3)')
+    """
+    found = rate(passed, conversations)
+    counts = {"rate": found.value, "passed": int(found.numerator), "measured": int(found.denominator)}
+    return counts | _ends("", found) | {"conversations": found.clusters, "note": found.note}
 
 
 def rate_tables(

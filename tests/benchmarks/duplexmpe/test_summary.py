@@ -200,9 +200,9 @@ def test_tables_stand_under_the_thresholds_of_the_verdicts():
     step = made["yield_chain"].set_index("version").loc["both"]
     assert (step.eligible, step.yielded) == (34, 0)
     assert (rates.loc["silence", "both"].passed, rates.loc["silence", "both"].measured) == (24, 144)
-    swept = made["silence_thresholds"].query("version == 'both'").set_index("brief_s")
-    assert (swept.loc[0.1, "silent"], swept.loc[0.1, "windows"]) == (24, 144), "the threshold in force is among them"
-    assert swept.loc[1.0, "silent"] == 144
+    swept = made["silence_thresholds"].query("version == 'both'").set_index("brief")
+    assert (swept.loc["0.1 s", "passed"], swept.loc["0.1 s", "measured"]) == (24, 144), "the threshold in force too"
+    assert swept.loc["1 s", "passed"] == 144 and 0.9 < swept.loc["1 s", "low"] < 1 == swept.loc["1 s", "high"]
 
 
 def test_the_judge_beside_the_duration_rule_is_the_runs_own():
@@ -224,8 +224,8 @@ def test_table_and_sweep_have_the_same_denominator_under_every_setting():
         made = tables(windows, decided(windows, brief_s=limit))
         row = made["metrics"].set_index(["metric", "version"]).loc["silence", "both"]
         assert (row.passed, row.measured, row.excluded) == (passed, measured, 10 - measured)
-        shown = made["silence_thresholds"].query("version == 'both'").set_index("brief_s").loc[limit]
-        assert (shown.silent, shown.windows) == (passed, measured)
+        shown = made["silence_thresholds"].query("version == 'both'").set_index("brief").loc[f"{limit:g} s"]
+        assert (shown.passed, shown.measured) == (passed, measured)
         assert one.scores["silence"][place, 0] == pytest.approx(passed / measured)
 
 

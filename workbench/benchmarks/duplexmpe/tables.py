@@ -16,7 +16,7 @@ import pandas as pd
 from workbench.benchmarks.duplexmpe import rules
 from workbench.benchmarks.duplexmpe.cases import ATTRIBUTES, BUCKETS, CONDITIONS, SILENT
 from workbench.benchmarks.duplexmpe.rules import METRICS, STEPS
-from workbench.contract import FAIL, KEYS, PASS, Chart, Mark, Score, Section
+from workbench.contract import KEYS, WORDS, Chart, Mark, Score, Section
 from workbench.deciding import number, window_marks
 from workbench.statistics import mcnemar_exact, paired_counts, paired_difference, slices
 from workbench.statistics.agreement import ranks
@@ -143,23 +143,20 @@ def yield_chain(frame: pd.DataFrame) -> pd.DataFrame:
 def silence_thresholds(frame: pd.DataFrame) -> pd.DataFrame:
     """Silence preservation under several brief-speech thresholds, the one in force among them, by version.
 
-    Columns: brief, version, brief_s, share, silent, windows. frame : see `joined`.
+    Columns: those of `rate_tables`, by brief (the threshold) and version. frame : see `joined`.
     """
     rows = frame[(frame["metric"] == "silence") & frame["reason"].isna()]
     [brief] = (threshold for threshold in rules.THRESHOLDS if threshold.name == "brief_s")
     limits = np.union1d(brief.grid, rows["limit_value"].dropna())
     said, most = (rows[name].to_numpy(float) for name in ("speech_s", "most_s"))
     state = rules.silence(said, most, limits[:, None])
-    out = []
-    for version in VERSIONS:
-        mask = in_version(rows, version)
-        for index, limit in enumerate(limits):
-            passed = int((state[index, mask] == PASS).sum())
-            measured = int((state[index, mask] >= FAIL).sum())
-            rate = passed / measured if measured else None
-            out.append({"brief": brief.words(limit), "version": version, "brief_s": float(limit), "share": rate,
-                        "silent": passed, "windows": measured})  # fmt: skip
-    return pd.DataFrame(out)
+    found = []
+    for limit, states in zip(limits, state, strict=True):
+        parts = [Slice("at", {"brief": brief.words(limit), "version": version}, in_version(rows, version))
+                 for version in VERSIONS]  # fmt: skip
+        now = rows.assign(verdict=pd.Series(states, rows.index).map(WORDS))
+        found += rate_tables(now, parts).values()
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
 def in_version(frame: pd.DataFrame, version: str) -> np.ndarray:
@@ -237,7 +234,8 @@ SECTIONS = (
             "acknowledgement.",
             kind="rates", charts=(Chart("rates", "turn_label", "silence", where={"version": "both"}, order=SILENT),)),
     Section("silence_thresholds", "Silence preservation under brief-speech thresholds",
-            "The duration rule is this workbench's own; a ranking that hangs on it shows here.", folded=True),
+            "The duration rule is this workbench's own; a ranking that hangs on it shows here.",
+            kind="rates", folded=True),
     Section("by_bucket", "By position of the request", "The quarter of the turn list in which the request stands.",
             kind="rates", charts=(Chart("rates", "bucket", "fresh onset", where={"metric": "fresh_onset"}),)),
     Section("by_speakers", "By number of speakers", kind="rates"),
