@@ -2,12 +2,14 @@
 
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import soundfile
 
+import workbench as wb
 from workbench import contract, datasets, episodes
 from workbench.agents.registry import factory
 from workbench.errors import InputError
@@ -133,9 +135,16 @@ def test_a_case_recorded_again_after_scoring_is_announced_until_scored_again(ora
     assert not any("after scoring" in warning for warning in gather([oracle.folder]).warnings)
     path = episodes.record_path(oracle.episodes, oracle.recorded()[0])
     path.write_text(path.read_text() + " ")
-    assert any("1 cases were recorded after scoring" in warning for warning in gather([oracle.folder]).warnings)
+    told = "1 case was recorded after scoring; run `workbench score` again to count it."
+    assert any(told in warning for warning in gather([oracle.folder]).warnings)
+    with pytest.warns(UserWarning, match="1 case was recorded after scoring"):
+        oracle.verdicts()
+    assert wb.compare(first=oracle, second=oracle).notes == (f"first: {told}", f"second: {told}")
     score_run(oracle)
     assert not any("after scoring" in warning for warning in gather([oracle.folder]).warnings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        oracle.verdicts()
 
 
 def test_a_half_written_run_is_scored_as_far_as_it_goes(oracle):

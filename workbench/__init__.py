@@ -241,17 +241,21 @@ def compare(*runs: Run, anyway: bool = False, **named: Run) -> Comparison:
     """Join two or more scored runs on their cases; the first is the baseline.
 
     Runs may be given by name: compare(base=run_a, patient=run_b). Runs of different datasets, or
-    scored differently, are refused unless `anyway`.
+    scored differently, are refused unless `anyway`; cases recorded after scoring are told in `notes`.
     """
+    from dataclasses import replace
+
     from workbench.analysis.compare import compare
     from workbench.runs import load_scores
 
     together = (_named(runs) if runs or not named else {}) | named
-    loaded = {}
+    loaded, told = {}, []
     for name, run in together.items():
         measurements, verdicts, score = load_scores(run)
         loaded[name] = (measurements, verdicts, run.facts(score))
-    return compare(next(iter(together.values())).benchmark, loaded, anyway=anyway)
+        told += [f"{name}: {late}"] if (late := run.unscored(measurements, score)) else []
+    found = compare(next(iter(together.values())).benchmark, loaded, anyway=anyway)
+    return replace(found, notes=(*found.notes, *told))
 
 
 def sensitivity(run: Run, settings=None, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:

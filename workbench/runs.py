@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -106,8 +107,15 @@ class Run:
         Raises
         ------
         InputError : the run has not been scored.
+
+        Warns
+        -----
+        UserWarning : cases were recorded after scoring.
         """
-        return load_scores(self)[0]
+        measurements, _, score = load_scores(self)
+        if told := self.unscored(measurements, score):
+            warnings.warn(f"{self.folder}: {told}", stacklevel=2)
+        return measurements
 
     def limits(self, thresholds: Mapping[str, float] | None = None) -> dict[str, float]:
         """The thresholds in force: those that the run was scored with, some replaced by `thresholds`.
@@ -174,10 +182,19 @@ class Run:
         paths = {case_id: episodes.record_path(self.episodes, case_id) for case_id in self.recorded()}
         return {case_id: sha256_of(path)[:16] for case_id, path in paths.items()}
 
-    def recorded_since(self, score: Mapping[str, Any]) -> list[str]:
-        """Cases whose record is not the one that was scored. score : score.json; one without records tells none."""
+    def unscored(self, measurements: pd.DataFrame, score: Mapping[str, Any]) -> str:
+        """A sentence about cases whose record is not the one that was scored; '' where there are none.
+
+        score : score.json; one without records tells only of cases that had none.
+        """
+        absent = set(measurements.loc[measurements["reason"] == "not_recorded", "case"])
         noted = score.get("records")
-        return [name for name, mark in self.marks().items() if noted.get(name) != mark] if noted is not None else []
+        since = [name for name, mark in self.marks().items() if noted.get(name) != mark] if noted is not None else []
+        late = len(absent.intersection(self.recorded()).union(since))
+        if not late:
+            return ""
+        were, them = ("1 case was", "it") if late == 1 else (f"{late} cases were", "them")
+        return f"{were} recorded after scoring; run `workbench score` again to count {them}."
 
     def record(self, case_id: str) -> EpisodeRecord:
         """The record of one case.

@@ -176,12 +176,11 @@ def _same_dataset(runs: Sequence[Run]) -> None:
 
 def _unscored(name: str, run: Run, measurements: pd.DataFrame, score: dict[str, Any]) -> list[str]:
     absent = set(measurements.loc[measurements["reason"] == "not_recorded", "case"])
-    late = len(absent.intersection(run.recorded()).union(run.recorded_since(score)))
     found = []
     if absent:
         found.append(f"{name}: {len(absent)} of {len(run.cases)} cases were not recorded when it was scored.")
-    if late:
-        found.append(f"{name}: {late} cases were recorded after scoring; run `workbench score` again to count them.")
+    if told := run.unscored(measurements, score):
+        found.append(f"{name}: {told}")
     return found
 
 

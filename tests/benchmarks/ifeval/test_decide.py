@@ -295,3 +295,11 @@ def test_an_id_that_is_none_costs_only_its_own_item(bad):
 
 def test_a_value_a_hair_past_its_limit_is_shown_as_such():
     assert "onset 2.001 s" in one("TAKE_TURN", [[12.001, 13]])["reason"]
+
+
+@pytest.mark.parametrize("action", ["LISTEN", "TAKE_TURN", "YIELD", "BACKCHANNEL"])
+def test_what_lies_after_the_recording_s_end_has_not_been_recorded(action):
+    within = one(action, [[4, 5]], end_s=12.0)
+    assert one(action, [[4, 5], [12.0, 12.8], [12.9, 14]], end_s=12.0) == within
+    cut = one(action, [[4, 5], [11.9, 14]], end_s=12.0)
+    assert cut == one(action, [[4, 5], [11.9, 12.0]], end_s=12.0)

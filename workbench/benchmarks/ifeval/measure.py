@@ -247,8 +247,10 @@ def _brought_row(item: BroughtCase, merge_gap_s: float) -> dict[str, Any]:
     w0, w1 = item.window
     if item.end_s is not None and item.end_s <= w0 and item.action != "READBACK":
         return row | {"reason": "outside"}
-    user, agent = sp.as_spans(item.user_spans), sp.as_spans(item.model_spans or ())
-    measures = measure_window((w0, w1), user, agent, merge_gap_s, math.inf if item.end_s is None else item.end_s)
+    end_s = math.inf if item.end_s is None else item.end_s
+    # What a detector places after the recording's end (its padding, say) has not been recorded.
+    user, agent = (sp.clip(sp.as_spans(spans or ()), 0.0, end_s) for spans in (item.user_spans, item.model_spans))
+    measures = measure_window((w0, w1), user, agent, merge_gap_s, end_s)
     merged = {"spans": sp.merge(agent, merge_gap_s).tolist(), "user_spans": sp.merge(user, merge_gap_s).tolist()}
     return row | {"w0_s": w0, "w1_s": w1} | merged | asdict(measures)
 
