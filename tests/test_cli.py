@@ -173,4 +173,11 @@ def test_scoring_without_a_recording_says_what_the_verdict_rests_on(tiny_dataset
     workbench("score", run, "--detector", "energy")
     sorted((run / "episodes").glob("*.stereo.wav"))[0].unlink()
     done = workbench("score", run, "--detector", "energy")
-    assert done.returncode == 0 and "the recordings of 1 cases" in " ".join(done.stderr.split()), done.stderr
+    assert done.returncode == 0 and "the recordings of 1 case" in " ".join(done.stderr.split()), done.stderr
+
+
+def test_an_agent_s_words_can_do_nothing_to_the_terminal(tiny_dataset, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}{os.pathsep}{os.environ['PYTHONPATH']}")
+    done = workbench("run", tiny_dataset, "--agent", "python:wild_agents:Rude", "--out", tmp_path / "run")
+    assert done.returncode == 3 and r"gone\x1b[2J\x1b]0;mine" in done.stderr
+    assert not {"\x1b", "\x07"} & set(done.stderr + done.stdout)

@@ -101,3 +101,10 @@ class Waits(Mild):
 
     async def send(self, frame):
         await asyncio.Event().wait()
+
+
+class Rude(Mild):
+    """Fails with words that would clear a terminal and rename its window."""
+
+    async def send(self, frame):
+        raise RuntimeError("gone\x1b[2J\x1b]0;mine\x07")

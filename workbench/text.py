@@ -68,3 +68,26 @@ def duration_s(text: str) -> float:
 def weight(text: str) -> float:
     """How long a text is, in letters."""
     return len(text) + (_WEIGHT - 1) * len(re.findall(f"[{_ALONE}]", text))
+
+
+def several(count: int, noun: str) -> str:
+    """A number of things in words.
+
+    >>> several(1, "case"), several(12, "case")
+    ('1 case', '12 cases')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""The text as a terminal may show it: what would move its cursor or turn its direction stands as a code.
+
+    Examples
+    --------
+    >>> printable("gone\x1b[2J")
+    'gone\\x1b[2J'
+    """
+    return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 import pandas as pd
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from workbench.chat.client import ChatSettings
+from workbench.cli.shared import out
 from workbench.errors import InputError
 from workbench.files import write_csv
 from workbench.judges.agreement import agree, agreement, disagreements, pair_up, read_labels
@@ -25,7 +25,7 @@ from workbench.judges.base import Judge, judge_of
 from workbench.judges.batch import Tally, describe_judge, judge_run
 from workbench.judges.check import check_judge
 from workbench.judges.summary import Summary, case_rows, find_folder, rejoin, short, summarise, write_tables
-from workbench.progress import Meter, meter
+from workbench.progress import Meter, Screen, meter
 from workbench.runs import Run, load_run
 
 _EXTRA_HINT = "give one such as '{\"top_p\": 1}'."
@@ -194,7 +194,7 @@ def print_summary(summary: Summary) -> None:
     """Which judge spoke, whether its figures are valid, and the tables over all roles."""
     typer.echo(f"Judge: {summary.record.spoke}; prompt {summary.record.prompt_sha256[:12]}")
     for problem in summary.problems:
-        typer.echo(problem)
+        out.print(problem, markup=False, highlight=False, soft_wrap=True)
     title = "" if summary.valid else " (INVALID)"
     for name, frame in summary.tables.items():
         heading = summary.judge.titles.get(name, name.replace("_", " ").capitalize())
@@ -211,7 +211,7 @@ def print_table(title: str, frame: pd.DataFrame) -> None:
         table.add_column(str(name))
     for row in frame.itertuples(index=False):
         table.add_row(*[Text(_cell(value)) for value in row])
-    Console(width=160).print(table)
+    Screen(width=160).print(table)
 
 
 def _cell(value: Any) -> str:

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.cli.shared import Settings, complain, err, out, read_settings
+from workbench.cli.shared import Settings, complain, out, read_settings
 from workbench.errors import InputError, ProblemsFound
+from workbench.text import several
 
 
 def agents() -> None:
@@ -61,14 +62,13 @@ def run(
     plan = batch.Plan(loaded, make, out.absolute(), clock, policy, concurrency, keep_errors, dask)
     outcome = batch.run(plan)
     speed = f", {outcome.audio_s / outcome.wall_s:.0f} times real time" if outcome.recorded and outcome.wall_s else ""
-    print(
-        f"{outcome.recorded} cases recorded in {outcome.wall_s:.1f} s{speed}; {outcome.kept} kept from before; in {out}"
-    )
+    done = f"{several(outcome.recorded, 'case')} recorded in {outcome.wall_s:.1f} s{speed}"
+    print(f"{done}; {outcome.kept} kept from before; in {out}")
     for reason, count in outcome.failed.most_common():
-        err.print(f"- {count} cases failed: {reason}, such as: {outcome.words[reason]}", markup=False)
+        complain([f"{several(count, 'case')} failed: {reason}, such as: {outcome.words[reason]}"])
     for culprit, count in outcome.stalls.most_common(3):
         who = culprit or "the machine, busy with other work,"
-        err.print(f"- {who} held up {count} recordings: what it made late there is not measured.", markup=False)
+        complain([f"{who} held up {several(count, 'recording')}: what it made late there is not measured."])
     problems = [*loaded.problems, *outcome.problems]
     if problems:
         complain(problems)
@@ -104,7 +104,7 @@ def import_(
     )
     done = import_recordings(source, out, workers)
     kept = f", {done.kept} kept from before" if done.kept else ""
-    print(f"{done.cases} cases imported{kept}, {len(done.absent)} have no recording; in {out}")
+    print(f"{several(done.cases, 'case')} imported{kept}, {len(done.absent)} have no recording; in {out}")
     complain([*done.notes, *done.unplaced, *done.doubtful, *done.problems, *loaded.problems])
     if done.doubtful or done.problems or loaded.problems:
         raise typer.Exit(2)

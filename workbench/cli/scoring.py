@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.shared import Settings, complain, err, read_settings
+from workbench.cli.shared import Settings, complain, read_settings
 from workbench.cli.shared import out as console
 from workbench.errors import InputError
 
@@ -30,6 +30,7 @@ def score(
     from workbench.judges.summary import rejoin
     from workbench.runs import load_run
     from workbench.scoring import score_run, summary_line
+    from workbench.text import several
     from workbench.vad import VadSettings
 
     try:
@@ -50,19 +51,17 @@ def score(
             problems.append(str(error))
             continue
         print(f"{folder}: {summary_line(scored.verdicts)}")
-        waiting = int(scored.measurements["reason"].eq("not_recorded").sum())
+        waiting = scored.measurements.loc[scored.measurements["reason"] == "not_recorded", "case"].nunique()
         if waiting:
-            err.print(
-                f"- {folder}: {waiting} cases are not recorded yet; the command that made the run "
-                "(`workbench run` or `workbench import`), with the same options, goes on."
+            goes_on = (
+                "the command that made the run (`workbench run` or `workbench import`), with the same options, goes on"
             )
+            complain([f"{folder}: {several(waiting, 'case')} not recorded yet; {goes_on}."])
         decided = set(scored.measurements.loc[scored.measurements["reason"].isna(), "case"])
         mute = sorted(case_id for case_id in decided if not stereo_path(loaded.episodes, case_id).exists())
         if mute:
-            err.print(
-                f"- {folder}: the recordings of {len(mute)} cases ({mute[0]}, ...) are not there; their verdicts "
-                "rest on the speech found in them before."
-            )
+            gone = f"the recordings of {several(len(mute), 'case')} ({mute[0]}, ...) are not there"
+            complain([f"{folder}: {gone}; their verdicts rest on the speech found in them before."])
         problems += scored.problems
     if problems:
         complain(problems)

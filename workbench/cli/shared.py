@@ -6,12 +6,12 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from workbench.errors import InputError
+from workbench.progress import Screen
 
-out = Console()
-err = Console(stderr=True)
+out = Screen()
+err = Screen(stderr=True)
 
 Settings = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given again.")]
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import httpx
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from workbench.cli.shared import out
 from workbench.construct import kokoro
 from workbench.construct.voices import ENGINES, Person, load_engine
 from workbench.errors import InputError
@@ -25,7 +25,6 @@ VOICES_SHA256 = "1f0d0383ef0349af0bd9440d81dc12abbea3a5392eb645283eda876f537f586
 SENTENCE = "Hello, this is how I sound. Could you tell me what you need, please?"
 
 app = typer.Typer(help="Speech engines and their voices.", no_args_is_help=True)
-out = Console()
 
 
 @app.command("list")
