@@ -82,6 +82,8 @@ def test_decide_reads_a_file_or_standard_input(tmp_path):
         (["run", "{tiny}", "--agent", "silent", "--policy", "loud", "--out", "{tmp}/r"], "no policy 'loud'"),
         (["score", "{tiny}"], "It is a dataset"),
         (["score", "{tmp}"], "is not a run"),
+        (["score", "{tmp}", "--vad-threshold", "nan"], "--vad-threshold"),
+        (["build", "ifeval", "--no-audio", "--out", "/dev/null"], "a file stands where a folder is needed"),
         (["report", "{tmp}/nowhere", "--out", "{tmp}/o"], "is not a folder"),
         (["decide", "ifeval", "{tmp}/nowhere.json"], "does not exist"),
         (["decide", "ifeval", "{tmp}/bad.json"], "line 2"),

@@ -116,5 +116,7 @@ def main() -> None:
             complain([f"{error.filename}: {DISK[error.errno]}. What was finished is kept; the same command goes on."])
             raise SystemExit(4) from None
         what = error.filename or type(error).__name__
-        complain([f"{what}: {error.strerror or error}; give another path, or mend this one."])
+        no_folder = isinstance(error, FileExistsError | NotADirectoryError)
+        why = "a file stands where a folder is needed" if no_folder else error.strerror or error
+        complain([f"{what}: {why}; give another path, or mend this one."])
         raise SystemExit(2) from None

@@ -38,7 +38,8 @@ def score(
             detector=detector, threshold=vad_threshold, min_speech_ms=min_speech_ms, min_silence_ms=min_silence_ms
         )
     except ValueError as error:
-        raise InputError(f"The detector settings cannot be used: {describe(error)}.") from None
+        told = describe(error).replace("field 'threshold'", "--vad-threshold")
+        raise InputError(f"The detector settings cannot be used: {told}.") from None
     problems = []
     limits = read_settings(settings, numbers=True)
     for folder in runs:
