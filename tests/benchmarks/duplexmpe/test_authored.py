@@ -49,6 +49,7 @@ def changed(scenario, index=None, **changes):
     [
         (lambda s: changed(s, bucket=s.bucket % 4 + 1), "bucket"),
         (lambda s: changed(s, speakers=s.speakers[:2]), "three or four"),
+        (lambda s: changed(s, people={"Nobody": ("male", "25 to 34")}), "describes Nobody"),
         (lambda s: changed(s, s.target, explicit="And what would that come to, then?"), "does not name Aria"),
         (lambda s: changed(s, s.target, implicit="Aria, what would that come to?"), "the implicit T names Aria"),
         (lambda s: changed(s, s.target, label="N1"), "0 turns labelled T"),

@@ -12,14 +12,18 @@ from aiohttp import web
 from workbench import datasets
 from workbench.benchmarks.duplexmpe import cases as au
 from workbench.benchmarks.duplexmpe import check
-from workbench.benchmarks.duplexmpe.authoring import author_scripts
+from workbench.benchmarks.duplexmpe.authoring import as_draft, author_scripts
 from workbench.contract import BuildOptions
 from workbench.errors import InputError
 
 WORDS = """apple river window morning paper yellow garden letter kitchen winter table station pocket music
 corner shadow bottle ladder market silver engine pepper basket island thunder marble feather copper walnut
 meadow lantern harbor violin saddle candle bucket orchard pebble ribbon tunnel""".split()
-NAMES = ("Ann", "Bob", "Cleo", "Dov")
+PEOPLE = {
+    "Ann": {"sex": "female", "age": "25 to 34"}, "Bob": {"sex": "male", "age": "65 and over"},
+    "Cleo": {"sex": "female", "age": "under 18"}, "Dov": {"sex": "male", "age": "35 to 49"},
+}  # fmt: skip
+NAMES = tuple(PEOPLE)
 
 
 class Server:
@@ -87,7 +91,8 @@ class Server:
             text = f"{text} and Aria too" if label == "N1" else text
             turns.append({"speaker": NAMES[index % speakers], "label": label, "text": text})
         self.written[turns[0]["text"]] = turns
-        return {"speakers": NAMES[:speakers], "turns": turns, "gold": "It is seven.", "accept": ["seven", "7"]}
+        people = [{"name": name, **PEOPLE[name]} for name in NAMES[:speakers]]
+        return {"speakers": people, "turns": turns, "gold": "It is seven.", "accept": ["seven", "7"]}
 
     def find(self, asked):
         return next(turns for text, turns in self.written.items() if text in asked)
@@ -124,6 +129,8 @@ def test_a_set_is_written_labelled_twice_and_builds(server, tmp_path):
     check.build(BuildOptions(tmp_path / "set", audio=False, scripts=tmp_path / "a"))
     cases = datasets.load(tmp_path / "set").cases
     assert {(c.tags["bucket"], c.tags["speakers"]) for c in cases} == {(b, s) for b in (1, 2, 3, 4) for s in (3, 4)}
+    people = au.load(tmp_path / "a").scenarios["s0001"].people
+    assert people["Bob"] == ("male", "65 and over") and set(people) <= set(NAMES), "voices are chosen by who speaks"
     about = json.loads((tmp_path / "a" / "author" / "s0001.json").read_text())
     assert about["model"] == "loop" and set(about["steps"]) == {"draft", "pair", "explicit.labels", "implicit.labels"}
     again = write(server, tmp_path / "a", limit=8, seed=1)
@@ -169,8 +176,7 @@ def test_a_copy_of_the_example_is_not_accepted(server, tmp_path):
 
     def copied(asked, spoilt):
         if server.counts["draft"] == 1:
-            turns = [{"speaker": t.speaker, "label": t.label, "text": t.words("explicit")} for t in shipped.turns]
-            return {"speakers": shipped.speakers, "turns": turns, "gold": shipped.gold, "accept": shipped.accept}
+            return as_draft(shipped).model_dump(mode="json")
         return real(asked, spoilt)
 
     server.draft = copied

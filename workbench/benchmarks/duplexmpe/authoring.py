@@ -31,6 +31,7 @@ from workbench.chat.client import ChatSettings
 from workbench.chat.messages import boundary_of, fence
 from workbench.construct import authors
 from workbench.construct.building import pick
+from workbench.construct.voices import Age, Sex
 from workbench.errors import InputError, ProblemsFound
 from workbench.files import content_key, data_path, read_json, write_json
 
@@ -144,10 +145,16 @@ class DraftTurn(Record):
     text: str = Field(description="what is said")
 
 
+class DraftSpeaker(Record):
+    name: str = Field(description="first name")
+    sex: Sex = Field(description="whose voice it is")
+    age: Age = Field(description="age in years, as a group")
+
+
 class Draft(Record):
     """The explicit conversation."""
 
-    speakers: tuple[str, ...] = Field(description="first names, in order of appearance")
+    speakers: tuple[DraftSpeaker, ...] = Field(description="who talks, in order of appearance")
     turns: tuple[DraftTurn, ...] = Field(description="the turns in order")
     gold: str = Field(description="the answer to T as one short sentence")
     accept: tuple[str, ...] = Field(description="two to five phrasings that make an answer right")
@@ -170,7 +177,8 @@ def as_draft(scenario: au.Scenario) -> Draft:
     turns = tuple(
         DraftTurn(speaker=turn.speaker, label=turn.label, text=turn.words("explicit")) for turn in scenario.turns
     )
-    return Draft(speakers=scenario.speakers, turns=turns, gold=scenario.gold, accept=scenario.accept)
+    speakers = tuple(DraftSpeaker(name=name, sex=sex, age=age) for name, (sex, age) in scenario.people.items())
+    return Draft(speakers=speakers, turns=turns, gold=scenario.gold, accept=scenario.accept)
 
 
 def _grams(scenario: au.Scenario) -> authors.Grams:
@@ -276,8 +284,10 @@ class Desk:
             else:
                 turns.append(au.Turn(speaker=turn.speaker, label=turn.label, text=text))
         return au.Scenario(
-            id=name, attributes=attributes, speakers=draft.speakers, bucket=bucket, gold=authors.plain(draft.gold),
-            accept=tuple(authors.plain(text) for text in draft.accept), turns=tuple(turns),
+            id=name, attributes=attributes, speakers=tuple(speaker.name for speaker in draft.speakers),
+            people={speaker.name: (speaker.sex, speaker.age) for speaker in draft.speakers}, bucket=bucket,
+            gold=authors.plain(draft.gold), accept=tuple(authors.plain(text) for text in draft.accept),
+            turns=tuple(turns),
         )  # fmt: skip
 
     def paired(self, name: str, rewrite: Rewrite) -> au.Scenario:

@@ -66,6 +66,8 @@ def _frame(scenario: au.Scenario, attributes: Mapping[str, tuple[str, ...]] | No
         faults.append(f"it has the speakers {', '.join(speakers)}; three or four different ones are needed.")
     if any(names_aria(speaker) for speaker in speakers):
         faults.append(f"{au.NAME} is the assistant and cannot be one of the speakers.")
+    for stranger in sorted(set(scenario.people) - set(speakers)):
+        faults.append(f"`people` describes {stranger}, who is not among the speakers.")
     said = Counter(turn.speaker for turn in scenario.turns)
     for speaker in speakers:
         if said[speaker] < 2:
