@@ -138,7 +138,7 @@ def describe(error: ValidationError) -> str:
     first = error.errors()[0]
     # Parts that name a kind of a union are the validator's, not the file's.
     place = ".".join(str(part) for part in first["loc"] if part not in ("str", "int", "float", "bool"))
-    field_name, kind = f"field {place!r}" if place else "it as a whole", first["type"]
+    field_name, kind = f"field {place!r}" if place else "the record", first["type"]
     if kind == "extra_forbidden":
         return f"unknown {field_name}; remove it or check its spelling"
     if kind == "missing":
@@ -146,7 +146,9 @@ def describe(error: ValidationError) -> str:
     wanted = _KINDS.get(kind.removesuffix("_type"))
     message = f"{wanted} is needed" if wanted and kind.endswith("_type") else first["msg"].removeprefix("Value error, ")
     shown = repr(first.get("input"))
-    return f"{field_name}: {message}" + (f" (found {shown})" if place and len(shown) <= 60 else "")
+    if not place:  # A rule about several fields names them itself.
+        return message
+    return f"{field_name}: {message}" + (f" (found {shown})" if len(shown) <= 60 else "")
 
 
 class CaseHead(BaseModel):
