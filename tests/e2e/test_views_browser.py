@@ -221,3 +221,25 @@ def test_a_recording_in_a_notebook_cell_plays_and_seeks(page, folder, tmp_path):
     assert page.evaluate("document.querySelector('.wb-recording').dataset.time") == "2.000", "the first is another"
     head = second.locator("line.wb-head").first.get_attribute("x1")
     assert 8 < float(head) < 10
+
+
+UNNAMED = """() => {
+  const walk = (node) => [...node.querySelectorAll('*')].some((each) =>
+    each.matches('.noUi-handle:not([aria-label])') || (each.shadowRoot && walk(each.shadowRoot)));
+  return !walk(document) && document.querySelector('[role=main]') !== null;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [("cases", "1–17 of 17 rows"), ("case", "System prompt"), ("compare", "Rows on which they differ"),
+     ("sweep", "No verdict has turned."), ("overview", "Configuration"), ("share", "What people said")],
+)  # fmt: skip
+def test_axe_finds_nothing_to_mend(page, address, view, words, theme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page.goto(f"{address}?view={view}&theme={theme}&runs=[%22prompt%22,%22slow%22]")
+    page.get_by_text(words).locator("visible=true").first.wait_for()
+    page.wait_for_function(UNNAMED)
+    found = axe.run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:100]) for each in found] == []

@@ -35,7 +35,7 @@ _CONTROLS = css("controls")
 
 
 class Keys(JSComponent):
-    """Tells which of `keys` was pressed anywhere on the page, except while typing.
+    """Tells which of `keys` was pressed anywhere on the page, except while typing; names its main part and handles.
 
     Space (play or pause), and '/' where a search field is on screen, are handled in the browser.
     """

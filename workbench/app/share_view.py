@@ -55,9 +55,11 @@ class ShareView(Viewer):
         self.prepare = button("prepare the bundle", self.make_bundle, width=170, **css)
         self.bundle = _download("download the bundle", "cases.zip", lambda: io.BytesIO(self._zip), visible=False, **css)
         self.labels = _download("download TextGrid and Audacity labels", "case.zip", self._case_labels, **css)
-        self.run = pn.widgets.Select(options=[], width=260, **css)
-        self.table = _download("download CSV", "annotations.csv", self._table, **css)
-        self.all_labels = _download("download all of the run (zip)", "annotations.zip", self._run_zip, **css)
+        self.run = pn.widgets.Select(name="run", options=[], width=260, **css)
+        self.table = _download("download CSV", "annotations.csv", self._table, align="end", **css)
+        self.all_labels = _download(
+            "download all of the run (zip)", "annotations.zip", self._run_zip, align="end", **css
+        )
         self._zip, self._zip_of = b"", []
         self._working: threading.Thread | None = None
         self.of.param.watch(lambda *events: self.update(), "value")

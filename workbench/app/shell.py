@@ -100,7 +100,10 @@ class Shell(Viewer):
                 view.active = other == name
             if name not in self.views:
                 self.views[name] = VIEWS[name](self.workspace)
-                self._panels[name] = pn.Column(self.views[name].__panel__(), sizing_mode="stretch_width", margin=0)
+                # For screen readers; the eye has the tabs.
+                heading = pn.pane.HTML(f'<h2 class="wb-unseen">{name}</h2>', height=0, margin=0, stylesheets=[TEXT_CSS])
+                view = self.views[name].__panel__()
+                self._panels[name] = pn.Column(heading, view, sizing_mode="stretch_width", margin=0)
                 self.body.append(self._panels[name])
             self.tabs.value = name
             # Views stay in the page and only change visibility: building figures again would cost a second.
@@ -153,7 +156,7 @@ class Shell(Viewer):
         self.workspace.param.update(served=False, message=self.workspace.message or said)
 
     def __panel__(self):
-        brand = pn.pane.HTML("<b>Duplex Workbench</b>", margin=(5, 16, 0, 0), stylesheets=[TEXT_CSS])
+        brand = pn.pane.HTML("<h1>Duplex Workbench</h1>", margin=(5, 16, 0, 0), stylesheets=[TEXT_CSS])
         parts = (brand, self.tabs, self.told, self.ask, self.dark, self.keys, self.address)
         head = pn.Row(*parts, sizing_mode="stretch_width", margin=(0, 0, 8, 0))
         return pn.Column(head, self.guide, self.body, sizing_mode="stretch_width", margin=(8, 16))

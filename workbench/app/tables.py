@@ -24,7 +24,7 @@ _RUNS_IN_STRIP = 8
 
 def grid(heads: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "wb-strip") -> str:
     """A table. heads : texts. rows : of cells that are HTML already, `<td>` and `<th>` with them."""
-    top = "".join(f'<th scope="col">{esc(head)}</th>' for head in heads)
+    top = "".join(f'<th scope="col">{esc(head)}</th>' if head else "<td></td>" for head in heads)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return f'<div class="wb-wide"><table class="{kind}"><tr>{top}</tr>{body}</table></div>'
 

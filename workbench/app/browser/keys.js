@@ -1,4 +1,5 @@
-// Keys of the whole page. Typing into a field is left alone; space is handled here, since playing must not wait.
+// Keys of the whole page, and what a screen reader needs of it. Typing into a field is left alone; space is handled
+// here, since playing must not wait.
 
 const typing = (event) => {
   const target = event.composedPath()[0];
@@ -17,8 +18,21 @@ const searchField = (root) => {
   return null;
 };
 
+// A range's two handles have no name of their own: they get the slider's title.
+const nameHandles = (root) => {
+  for (const each of root.querySelectorAll("*")) {
+    if (!each.shadowRoot) continue;
+    const title = each.shadowRoot.querySelector(".bk-slider-title")?.textContent.split(":")[0].trim();
+    const handles = each.shadowRoot.querySelectorAll(".noUi-handle:not([aria-label])");
+    handles.forEach((handle, at) => handle.setAttribute("aria-label", `${title || "range"}, ${at ? "to" : "from"}`));
+    nameHandles(each.shadowRoot);
+  }
+};
+
 export function render({ model, el }) {
   el.style.display = "none";
+  document.querySelector("[data-root-id]")?.setAttribute("role", "main");
+  const naming = setInterval(() => nameHandles(document), 1000); // widgets come as views are opened
   // What the mouse clicked keeps the focus, and the next key makes it look as if the keyboard had put it there:
   // Enter and space then belong to the page, until Tab is pressed.
   let clicked = null;
@@ -54,6 +68,7 @@ export function render({ model, el }) {
   document.addEventListener("click", click, true);
   document.addEventListener("keydown", press);
   model.on("remove", () => {
+    clearInterval(naming);
     document.removeEventListener("click", click, true);
     document.removeEventListener("keydown", press);
   });
