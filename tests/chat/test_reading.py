@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from workbench.chat.client import Reply
-from workbench.chat.reading import Answer, AnswerError, Score, read_answer, read_reply
+from workbench.chat.reading import Answer, AnswerError, Points, read_answer, read_reply
 
 
 class Given(Answer):
     reason: str = Field(min_length=1, description="one sentence naming the words")
-    score: Score(0, 100, "the score")
+    score: Points(0, 100, "the score")
     label: Literal["yes", "no"]
 
 
 class Small(Answer):
-    score: Score(0, 1, "a share")
+    score: Points(0, 1, "a share")
 
 
 def text(score="85", label='"yes"', reason='"plain and short"'):

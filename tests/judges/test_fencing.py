@@ -111,9 +111,9 @@ def test_a_case_that_lacks_an_input_is_named(change, word):
 def test_clips_travel_as_audio():
     from dataclasses import replace
 
-    from workbench.judges.base import Clip
+    from workbench.judges.base import Sound
 
     (item,) = items(make_case(), make_record(make_case(), "x"))
-    parts = messages(JUDGE, replace(item, clips=(Clip("Clip 1, the target", b"RIFF"),)))[1]["content"]
+    parts = messages(JUDGE, replace(item, clips=(Sound("Clip 1, the target", b"RIFF"),)))[1]["content"]
     assert parts[1] == {"type": "text", "text": "# Clip 1, the target"}
     assert parts[2]["input_audio"] == {"data": "UklGRg==", "format": "wav"}

@@ -40,7 +40,7 @@ def words(fault: BaseException | object) -> str:
     return text if len(text) <= _WORDS_MAX else text[: _WORDS_MAX - 1] + "…"
 
 
-def plain(value: Any, what: str, depth: int = 0) -> Any:
+def as_json(value: Any, what: str, depth: int = 0) -> Any:
     """A copy as JSON knows it: tuples become lists, numpy's numbers Python's, numbers that are none null."""
     if depth > _DEPTH_MAX:
         raise Refused(f"{what} is nested more than {_DEPTH_MAX} deep")
@@ -50,17 +50,17 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
         case str():
             return text(value, what)
         case np.ndarray():
-            return plain(value.tolist(), what, depth)
+            return as_json(value.tolist(), what, depth)
         case np.generic():
-            return plain(value.item(), what, depth)
+            return as_json(value.item(), what, depth)
         case numbers.Integral():
             return int(value)
         case numbers.Real():
             return float(value) if math.isfinite(value) else None
         case Mapping():
-            return {str(plain(key, what, depth + 1)): plain(value[key], what, depth + 1) for key in value}
+            return {str(as_json(key, what, depth + 1)): as_json(value[key], what, depth + 1) for key in value}
         case list() | tuple() | set() | frozenset():
-            return [plain(part, what, depth + 1) for part in value]
+            return [as_json(part, what, depth + 1) for part in value]
     raise Refused(f"{what} holds a {type(value).__name__}; give text, numbers, lists and mappings")
 
 
@@ -119,7 +119,7 @@ def event(given: Any) -> Event:
             name = type(given).__name__
             return type(given)(text(given.item, f"{name}.item"))
         case Note():
-            data = plain(given.data, "Note.data")
+            data = as_json(given.data, "Note.data")
             if not isinstance(data, dict):
                 raise Refused(f"Note.data must be a mapping, found {given.data!r:.80}")
             return Note(text(given.kind, "Note.kind"), data)
@@ -139,7 +139,7 @@ def traits(found: Any) -> Traits:
         if (known and value not in known) or (not known and not isinstance(value, hint)):
             wanted = " or ".join(repr(word) for word in known) or f"a {hint.__name__}"
             raise Refused(f"The agent's traits say {name}={value!r:.80}; {name} must be {wanted}")
-    settings = plain(found.settings, "Traits.settings")
+    settings = as_json(found.settings, "Traits.settings")
     if not isinstance(settings, dict):
         raise Refused(f"The agent's traits say settings={found.settings!r:.80}; settings must be a mapping")
     return replace(found, name=text(found.name, "name"), version=text(found.version, "version"), settings=settings)

@@ -54,7 +54,7 @@ def _tighten(samples: np.ndarray) -> np.ndarray:
     return np.concatenate([whole[run <= 12].ravel(), samples[whole.size :]])
 
 
-class Speaker:
+class Voice:
     """Emits one utterance at a time in 20 ms frames, its words as they are said."""
 
     def __init__(self, emit: Emit):
@@ -114,7 +114,7 @@ class MovesAgent:
         self._move: Move | None = None
         self._starts: dict[str, int] = {}
         self._position = 0
-        self._speaker = Speaker(emit)
+        self._speaker = Voice(emit)
         for move in self._waiting:
             say(move.text)
 
@@ -224,7 +224,7 @@ class BabbleAgent(SilentAgent):
     traits = Traits("babble", VERSION, "input", settings={"voice": VOICE})
 
     async def open(self, session: Session, emit: Emit) -> None:
-        self._speaker = Speaker(emit)
+        self._speaker = Voice(emit)
 
     async def send(self, frame: np.ndarray) -> None:
         if not self._speaker.speaking:
@@ -240,7 +240,7 @@ class EagerAgent(SilentAgent):
     traits = Traits("eager", VERSION, "input", settings={"voice": VOICE, "pause_s": 0.3})
 
     async def open(self, session: Session, emit: Emit) -> None:
-        self._speaker = Speaker(emit)
+        self._speaker = Voice(emit)
         self._quiet, self._heard = 0, False
 
     async def send(self, frame: np.ndarray) -> None:

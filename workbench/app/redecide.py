@@ -22,7 +22,7 @@ from workbench.statistics import tau_b
 
 
 @dataclass(frozen=True)
-class Answer:
+class Redecided:
     """What one setting gives. scores : name -> float (systems,). flips : run -> rows (positions) that turned.
     states : run -> int8 (1, rows), as `Decider.states` gives them."""
 
@@ -63,13 +63,13 @@ class Redecide:
     def _scores(self, states: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {name: self._score(name, states) for name in self.scores}
 
-    def at(self, settings: Mapping[str, float], ranking: str | None = None) -> Answer:
+    def at(self, settings: Mapping[str, float], ranking: str | None = None) -> Redecided:
         """Decide every run under one setting. `ranking` : the score that tau is of (the benchmark's own)."""
         states = {name: self._states(name, settings) for name in self.names}
         scores, ranking = self._scores(states), ranking or self.benchmark.ranking
         tau = float(tau_b(scores[ranking], self.base[ranking][0])[0])
         flips = {name: np.flatnonzero(states[name][0] != self.before[name][0]) for name in self.names}
-        return Answer({name: values[0] for name, values in scores.items()}, tau, flips, states)
+        return Redecided({name: values[0] for name, values in scores.items()}, tau, flips, states)
 
     def grid(self, settings: Mapping[str, float], x: str, y: str, score: str) -> np.ndarray:
         """One score over two thresholds, the others as set: float (systems, y values, x values)."""

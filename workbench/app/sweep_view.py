@@ -10,7 +10,7 @@ import panel as pn
 
 from workbench.app.components import WIDGET_CSS, RowsTable, Sliders, button, head, text_pane
 from workbench.app.filters import ordered
-from workbench.app.redecide import Answer, Redecide
+from workbench.app.redecide import Redecide, Redecided
 from workbench.app.side_by_side import Together, load_tables, rule_switch
 from workbench.app.store import key_of
 from workbench.app.tables import rank_table
@@ -52,7 +52,7 @@ class SweepView(Together):
         self.table = RowsTable(size=12, sizing_mode="stretch_width", empty="No verdict has turned.",
                                stylesheets=[".holder { max-height: 380px; min-height: 90px; }"])  # fmt: skip
         self.engine: Redecide | None = None
-        self.answer: Answer | None = None
+        self.answer: Redecided | None = None
         self._turned: list[tuple[int, str, int]] = []
         self._shown = np.zeros(0, int)
         self._quiet = False

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.app.filters import pass_rates
-from workbench.app.redecide import Answer, Redecide
+from workbench.app.redecide import Redecide, Redecided
 from workbench.pictures.rates import percent
 from workbench.pictures.texts import esc, muted, nothing
 from workbench.pictures.theme import HEAT, on_heat
@@ -125,7 +125,7 @@ def _p(value: Any) -> str:
     return "–" if nothing(value) else "&lt; 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def rank_table(engine: Redecide, answer: Answer, score: str, settings: Mapping[str, float]) -> str:
+def rank_table(engine: Redecide, answer: Redecided, score: str, settings: Mapping[str, float]) -> str:
     """Every score of every run now, with its change since the thresholds in force, ranked by one of them."""
     kinds = engine.scores
     sign = kinds[score].sign

@@ -35,7 +35,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
 
-def Score(low: float, high: float, description: str) -> Any:
+def Points(low: float, high: float, description: str) -> Any:
     """A number on the scale [low, high], as an annotated type for an answer's field.
 
     A number, or a string that is a plain numeral ('85.5'), is read as it stands. Everything else is

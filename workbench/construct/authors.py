@@ -272,7 +272,7 @@ _PLAIN = str.maketrans(
 Grams = frozenset[tuple[str, ...]]
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Typographic quotes and dashes made plain, white space single."""
     return " ".join(text.translate(_PLAIN).split())
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from workbench import audio, datasets
 from workbench.cases import RATE_HZ, Case, Cue, Record, Segment
-from workbench.construct.turns import JOIN_S, BuiltTurn, Clip, TurnJob, build_turns, parse, unbuilt, without_audio
+from workbench.construct.turns import JOIN_S, BuiltTurn, ClipName, TurnJob, build_turns, parse, unbuilt, without_audio
 from workbench.construct.voices import Engine, Recorded, engine_for, load_engine
 from workbench.datasets import Dataset, Header, describe
 from workbench.errors import InputError
@@ -73,7 +73,7 @@ def tally(cases: Iterable[Case], names: Iterable[str]) -> dict[str, dict[str, in
     return {f"by_{name}": dict(Counter(str(case.tags[name]) for case in cases if name in case.tags)) for name in names}
 
 
-def clip_of_stream(case: Case, cue: Cue) -> Clip:
+def clip_of_stream(case: Case, cue: Cue) -> ClipName:
     """The clip of a cue that belongs to its case's stream."""
     return case.stream, cue.id
 
@@ -89,11 +89,11 @@ class Plan:
     """
 
     version: str
-    scripts: Mapping[Clip, str]
-    expand: Callable[[Mapping[Clip, BuiltTurn]], list[Case]]
-    voice_of: Callable[[Clip, Engine | Recorded], str]
+    scripts: Mapping[ClipName, str]
+    expand: Callable[[Mapping[ClipName, BuiltTurn]], list[Case]]
+    voice_of: Callable[[ClipName, Engine | Recorded], str]
     chosen: Callable[[list[Case], int], Iterable[Case]]
-    clip_of: Callable[[Case, Cue], Clip] = clip_of_stream
+    clip_of: Callable[[Case, Cue], ClipName] = clip_of_stream
 
 
 def build(plan: Plan, options: BuildOptions) -> Header:
@@ -138,9 +138,9 @@ class Recomputed:
     unchecked: list[str] = field(default_factory=list)
 
 
-def turns_of(cases: Iterable[Case], clip_of: Callable[[Case, Cue], Clip]) -> dict[Clip, BuiltTurn]:
+def turns_of(cases: Iterable[Case], clip_of: Callable[[Case, Cue], ClipName]) -> dict[ClipName, BuiltTurn]:
     """Each clip as most of the cases that play it have it, so that the case which deviates is the one named."""
-    seen: dict[Clip, Counter] = defaultdict(Counter)
+    seen: dict[ClipName, Counter] = defaultdict(Counter)
     for case in cases:
         for cue in case.cues:
             turn = BuiltTurn(key="", script=cue.text, speaker=cue.speaker, audio=cue.audio, segments=cue.segments)
@@ -182,7 +182,7 @@ def _short(value: Any) -> str:
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
-def scripted(turns: Mapping[Clip, BuiltTurn], scripts: Mapping[Clip, str]) -> dict[Clip, BuiltTurn]:
+def scripted(turns: Mapping[ClipName, BuiltTurn], scripts: Mapping[ClipName, str]) -> dict[ClipName, BuiltTurn]:
     """The turns with the authored words in place of their own, text and pieces; times and audio stay."""
     out = {}
     for clip, turn in turns.items():
@@ -261,10 +261,10 @@ def text_faults(turn: BuiltTurn, samples: np.ndarray) -> list[str]:
     return faults
 
 
-def shared_faults(cases: Iterable[Case], clip_of: Callable[[Case, Cue], Clip]) -> list[str]:
+def shared_faults(cases: Iterable[Case], clip_of: Callable[[Case, Cue], ClipName]) -> list[str]:
     """Whether every case that plays a clip has the same bytes, and no two clips have the same."""
-    by_clip: dict[Clip, dict[str, str]] = defaultdict(dict)
-    by_sum: dict[str, dict[Clip, str]] = defaultdict(dict)
+    by_clip: dict[ClipName, dict[str, str]] = defaultdict(dict)
+    by_sum: dict[str, dict[ClipName, str]] = defaultdict(dict)
     for case in cases:
         for cue in case.cues:
             if cue.audio is not None:

@@ -34,12 +34,12 @@ AUDIO, INDEX = "audio", "build"
 _MARKER = re.compile(r"<([a-z_]+):([^<>]*)>")
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 
-Clip = tuple[str, str]
+ClipName = tuple[str, str]
 """(stream, cue id): what names a built turn."""
 
 
 @dataclass(frozen=True)
-class Piece:
+class ScriptPiece:
     """One stretch of a script: `mark` is '' for plain text; `duration_s` is set for silences only."""
 
     kind: Literal["speech", "silence"]
@@ -48,7 +48,7 @@ class Piece:
     duration_s: float | None = None
 
 
-def parse(script: str) -> list[Piece]:
+def parse(script: str) -> list[ScriptPiece]:
     """Split a script at its markers.
 
     Raises
@@ -56,7 +56,7 @@ def parse(script: str) -> list[Piece]:
     ValueError : a marker without content, a silence of no length, a stray angle bracket, or no words at all;
         the message quotes it.
     """
-    pieces: list[Piece] = []
+    pieces: list[ScriptPiece] = []
     at = 0
     for match in _MARKER.finditer(script):
         _plain(script[at : match.start()], pieces)
@@ -64,9 +64,9 @@ def parse(script: str) -> list[Piece]:
         if seconds := _SECONDS.fullmatch(content):
             if float(seconds.group(1)) <= 0:
                 raise ValueError(f"the marker {match.group(0)!r} needs a duration above 0, such as 1.5s")
-            pieces.append(Piece("silence", mark=name, duration_s=float(seconds.group(1))))
+            pieces.append(ScriptPiece("silence", mark=name, duration_s=float(seconds.group(1))))
         elif re.search(r"\w", content):
-            pieces.append(Piece("speech", content, name))
+            pieces.append(ScriptPiece("speech", content, name))
         else:
             raise ValueError(f"the marker {match.group(0)!r} holds no words and no duration such as 1.5s")
         at = match.end()
@@ -76,12 +76,12 @@ def parse(script: str) -> list[Piece]:
     return pieces
 
 
-def _plain(text: str, pieces: list[Piece]) -> None:
+def _plain(text: str, pieces: list[ScriptPiece]) -> None:
     text = " ".join(text.split())
     if "<" in text or ">" in text:
         raise ValueError(f"there is a stray angle bracket in {text!r}; write markers as <name:content>")
     if re.search(r"\w", text):
-        pieces.append(Piece("speech", text))
+        pieces.append(ScriptPiece("speech", text))
     elif text and pieces and pieces[-1].kind == "speech" and not pieces[-1].mark:
         raise ValueError(f"there is text without words ({text!r}) between markers")
 
@@ -94,7 +94,7 @@ class Assembled:
     segments: tuple[Segment, ...]
 
 
-def assemble(pieces: list[Piece], voice: str, cache: SpeechCache) -> Assembled:
+def assemble(pieces: list[ScriptPiece], voice: str, cache: SpeechCache) -> Assembled:
     """Build one clip.
 
     Raises
@@ -132,7 +132,7 @@ def assemble(pieces: list[Piece], voice: str, cache: SpeechCache) -> Assembled:
     return Assembled(np.concatenate(parts), tuple(segments))
 
 
-def unbuilt(pieces: list[Piece]) -> tuple[Segment, ...]:
+def unbuilt(pieces: list[ScriptPiece]) -> tuple[Segment, ...]:
     """The same segments without times, for a dataset built without audio."""
     return tuple(Segment(kind=piece.kind, text=piece.text, mark=piece.mark) for piece in pieces)
 
@@ -228,14 +228,14 @@ def build_turns(
     workers: int | None = None,
     dask: str | None = None,
     done: Callable[[TurnJob], None] = lambda job: None,
-) -> dict[Clip, BuiltTurn]:
+) -> dict[ClipName, BuiltTurn]:
     """Build all turns; those that fail are named together at the end, after everything good was built.
 
     Raises
     ------
     ProblemsFound : one sentence for each turn that could not be built.
     """
-    turns: dict[Clip, BuiltTurn] = {}
+    turns: dict[ClipName, BuiltTurn] = {}
     problems: list[str] = []
     jobs = [replace(job, folder=job.folder.absolute()) for job in jobs]  # workers may live in another folder
     for job, turn, error in pmap(build_turn, jobs, workers=workers, dask=dask):

@@ -41,7 +41,7 @@ def refuse_unusable(record: EpisodeRecord) -> None:
 
 
 @dataclass(frozen=True)
-class Section:
+class Part:
     """A titled part of what a judge sees. `quoted` text was said by someone and is fenced off."""
 
     name: str
@@ -51,7 +51,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Clip:
+class Sound:
     """A sound that is shown beside the text: a whole WAV file in memory."""
 
     title: str
@@ -67,10 +67,10 @@ class Item:
     """
 
     case: str
-    sections: tuple[Section, ...]
+    sections: tuple[Part, ...]
     parts: tuple[str, ...] = ("system",)
     options: tuple[tuple[str, str], ...] = ()
-    clips: tuple[Clip, ...] = ()
+    clips: tuple[Sound, ...] = ()
     item: str = ""
 
     def text(self, name: str) -> str | None:

@@ -22,7 +22,7 @@ from workbench.deciding import Decider
 from workbench.episodes import AgentInfo, Delivery, EpisodeRecord, Piece, Sends, timed_words, words_between
 from workbench.errors import InputError
 from workbench.judges.ask import OfflineJudge
-from workbench.judges.base import Item, NotJudgeable, Section, judge_of
+from workbench.judges.base import Item, NotJudgeable, Part, judge_of
 from workbench.judges.batch import judge_run
 from workbench.judges.summary import summarise
 from workbench.runners import batch
@@ -192,8 +192,8 @@ def test_a_judge_sees_no_time_and_no_verdict(runs):
      ("Let me look that up.", "incorrect"), ("It's a hundred and twelve tablespoons of it", "correct")],
 )  # fmt: skip
 def test_the_lexical_answer_judge_looks_for_a_phrasing(said, verdict):
-    sections = (Section("accept", "", "- twelve tablespoons\n- 12 tablespoons"), Section("gold", "", "It is."),
-                Section("transcript", "", said))  # fmt: skip
+    sections = (Part("accept", "", "- twelve tablespoons\n- 12 tablespoons"), Part("gold", "", "It is."),
+                Part("transcript", "", said))  # fmt: skip
     assert answer_offline(Item("c", sections))[0]["answer"] == verdict
 
 
@@ -209,7 +209,7 @@ WEEK = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
      ("星期四", "星期一，星期二，星期三，星期四，星期五，星期六", "incorrect")],
 )  # fmt: skip
 def test_the_lexical_answer_judge_in_both_scripts_and_for_guesses(gold, said, verdict):
-    sections = (Section("accept", "", f"- {gold}"), Section("gold", "", gold), Section("transcript", "", said))
+    sections = (Part("accept", "", f"- {gold}"), Part("gold", "", gold), Part("transcript", "", said))
     assert answer_offline(Item("c", sections))[0]["answer"] == verdict
 
 
@@ -219,7 +219,7 @@ def test_the_lexical_answer_judge_in_both_scripts_and_for_guesses(gold, said, ve
      ("okay okay okay okay okay okay okay", "floor"), ("嗯，好的。", "brief"), ("我觉得是九。", "floor")],
 )  # fmt: skip
 def test_the_lexical_brief_judge(said, kind):
-    assert brief_offline(Item("c", (Section("transcript", "", said),)))[0]["kind"] == kind
+    assert brief_offline(Item("c", (Part("transcript", "", said),)))[0]["kind"] == kind
 
 
 def test_words_are_spread_over_the_audio_that_says_them():

@@ -424,7 +424,7 @@ def test_the_shipped_scripts_keep_the_bounds_set_for_new_ones(tmp_path):
     desk = authoring.Desk(tmp_path / "none")
     data = au.load()
     faults = {
-        task.id: desk.faults(task, authoring.Answer(**data.scripts[task.id].model_dump(exclude={"id"})))
+        task.id: desk.faults(task, authoring.Conversation(**data.scripts[task.id].model_dump(exclude={"id"})))
         for task in authoring._tasks(None)
     }
     assert {key: found for key, found in faults.items() if found} == {}

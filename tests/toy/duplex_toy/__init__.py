@@ -35,8 +35,7 @@ from workbench.contract import (
     Trial,
 )
 from workbench.deciding import states
-from workbench.judges.base import Item, Judge, NotJudgeable, Prompt
-from workbench.judges.base import Section as Shown
+from workbench.judges.base import Item, Judge, NotJudgeable, Part, Prompt
 
 GREETINGS = ("Good morning to you.", "Hello there, nice to see you.", "Good evening, my friend.")
 QUESTIONS = ("Could you tell me the time?", "Where is the station, please?", "Is the shop still open?")
@@ -206,7 +205,7 @@ def items(case, record):
     return [
         Item(
             case.id,
-            (Shown("user", "The user", case.cues[0].text, True), Shown("transcript", "The answer", words, True)),
+            (Part("user", "The user", case.cues[0].text, True), Part("transcript", "The answer", words, True)),
         )
     ]
 

@@ -277,7 +277,7 @@ class Desk:
         attributes, bucket, _ = self.assigned(name)
         turns = []
         for turn in draft.turns:
-            text = authors.plain(turn.text)
+            text = authors.plain_text(turn.text)
             if turn.label == "T":
                 stand_in = re.sub(rf"\b{au.NAME}\b", "assistant", text)
                 turns.append(au.Turn(speaker=turn.speaker, label="T", explicit=text, implicit=stand_in))
@@ -286,15 +286,15 @@ class Desk:
         return au.Scenario(
             id=name, attributes=attributes, speakers=tuple(speaker.name for speaker in draft.speakers),
             people={speaker.name: (speaker.sex, speaker.age) for speaker in draft.speakers}, bucket=bucket,
-            gold=authors.plain(draft.gold), accept=tuple(authors.plain(text) for text in draft.accept),
+            gold=authors.plain_text(draft.gold), accept=tuple(authors.plain_text(text) for text in draft.accept),
             turns=tuple(turns),
         )  # fmt: skip
 
     def paired(self, name: str, rewrite: Rewrite) -> au.Scenario:
         scenario = self.explicit(name, self.answer(name, "draft", Draft))
         turns, target = list(scenario.turns), scenario.target
-        turns[target] = turns[target].model_copy(update={"implicit": authors.plain(rewrite.implicit)})
-        before = authors.plain(rewrite.before)
+        turns[target] = turns[target].model_copy(update={"implicit": authors.plain_text(rewrite.implicit)})
+        before = authors.plain_text(rewrite.before)
         if before and before != turns[target - 1].text:
             old = turns[target - 1]
             turns[target - 1] = au.Turn(speaker=old.speaker, label=old.label, explicit=old.text, implicit=before)

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from workbench.cases import AfterGap, AfterTurn, AtTime, Case, Cue, Ending, Record, Window
 from workbench.construct.building import pick, read_records
-from workbench.construct.turns import BuiltTurn, Clip
+from workbench.construct.turns import BuiltTurn, ClipName
 from workbench.construct.voices import Age, Engine, Person, Recorded, Sex, cast
 from workbench.errors import ProblemsFound
 from workbench.files import data_path, read_yaml
@@ -209,7 +209,7 @@ def stream_of(scenario: Scenario, index: int, condition: str) -> str:
     return f"{scenario.id}_{condition}" if scenario.turns[index].differs else scenario.id
 
 
-def expand(data: Authored, turns: Mapping[Clip, BuiltTurn]) -> list[Case]:
+def expand(data: Authored, turns: Mapping[ClipName, BuiltTurn]) -> list[Case]:
     """Both versions of every scenario, in order.
 
     turns : (stream, cue id) -> the built (or unbuilt) clip; a scenario's preamble is (scenario id,
@@ -223,7 +223,7 @@ def expand(data: Authored, turns: Mapping[Clip, BuiltTurn]) -> list[Case]:
     ]
 
 
-def _case(scenario: Scenario, condition: str, turns: Mapping[Clip, BuiltTurn]) -> Case:
+def _case(scenario: Scenario, condition: str, turns: Mapping[ClipName, BuiltTurn]) -> Case:
     cues = [Cue(id=PREAMBLE, label=PREAMBLE, start=AtTime(time_s=0.5), **turns[scenario.id, PREAMBLE].fields())]
     windows: dict[str, Window] = {}
     before = PREAMBLE

@@ -15,7 +15,7 @@ from pathlib import Path
 from workbench.benchmarks.duplexmpe import cases as au
 from workbench.cases import Case, Cue
 from workbench.construct import building
-from workbench.construct.turns import Clip
+from workbench.construct.turns import ClipName
 from workbench.construct.voices import Engine, Recorded
 from workbench.contract import BuildOptions
 from workbench.datasets import Dataset, Header
@@ -273,7 +273,7 @@ def recompute(dataset: Dataset, scripts: Path | None = None, listen: bool = Fals
 
 
 def _plan(data: au.Authored) -> building.Plan:
-    said: dict[Clip, tuple[str, au.Scenario, str]] = {}
+    said: dict[ClipName, tuple[str, au.Scenario, str]] = {}
     for scenario in data.scenarios.values():
         said[scenario.id, au.PREAMBLE] = data.preamble, scenario, au.PREAMBLE
         for condition in au.CONDITIONS:
@@ -281,11 +281,11 @@ def _plan(data: au.Authored) -> building.Plan:
                 clip = au.stream_of(scenario, index, condition), au.cue_id(index)
                 said[clip] = turn.words(condition), scenario, turn.speaker
 
-    def clip_of(case: Case, cue: Cue) -> Clip:
+    def clip_of(case: Case, cue: Cue) -> ClipName:
         shared = (str(case.tags.get("scenario")), cue.id)
         return shared if shared in said else (case.stream, cue.id)
 
-    def voice_of(clip: Clip, engine: Engine | Recorded) -> str:
+    def voice_of(clip: ClipName, engine: Engine | Recorded) -> str:
         _, scenario, speaker = said[clip]
         return au.voices_for(scenario, engine)[speaker]
 

@@ -31,7 +31,7 @@ from workbench.chat.reading import Answer
 from workbench.episodes import EpisodeRecord, timed_words, words_between
 from workbench.errors import InputError
 from workbench.files import data_path, read_yaml
-from workbench.judges.base import Item, Judge, NotJudgeable, Section, load_prompt, refuse_unusable
+from workbench.judges.base import Item, Judge, NotJudgeable, Part, load_prompt, refuse_unusable
 from workbench.runs import Run
 from workbench.statistics.slices import Slice, outcomes
 from workbench.text import phrase
@@ -71,11 +71,11 @@ def answer_items(case: Case, record: EpisodeRecord) -> list[Item]:
     if not said:
         raise NotJudgeable("no_answer", "the assistant said nothing after the request")
     sections = (
-        Section("before", "What was said before", _before(case, index, _BEFORE_ANSWER), quoted=True),
-        Section("request", "The request", spoken(case, index), quoted=True),
-        Section("gold", "The right answer", case.expect["gold"]),
-        Section("accept", "Phrasings that are right", "\n".join(f"- {text}" for text in case.expect["accept"])),
-        Section("transcript", "What the assistant said", said, quoted=True),
+        Part("before", "What was said before", _before(case, index, _BEFORE_ANSWER), quoted=True),
+        Part("request", "The request", spoken(case, index), quoted=True),
+        Part("gold", "The right answer", case.expect["gold"]),
+        Part("accept", "Phrasings that are right", "\n".join(f"- {text}" for text in case.expect["accept"])),
+        Part("transcript", "What the assistant said", said, quoted=True),
     )
     return [Item(case.id, sections, item=str(index))]
 
@@ -98,9 +98,9 @@ def brief_items(case: Case, record: EpisodeRecord) -> list[Item]:
         if said:
             before = _before(case, index, _BEFORE_BRIEF)
             sections = (
-                Section("before", "What was said before", before or "(nothing)", quoted=True),
-                Section("turn", "The turn during which the assistant spoke", spoken(case, index), quoted=True),
-                Section("transcript", "What the assistant said", said, quoted=True),
+                Part("before", "What was said before", before or "(nothing)", quoted=True),
+                Part("turn", "The turn during which the assistant spoke", spoken(case, index), quoted=True),
+                Part("transcript", "What the assistant said", said, quoted=True),
             )
             out.append(Item(case.id, sections, item=str(index)))
     if not out:

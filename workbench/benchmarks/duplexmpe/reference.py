@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from workbench.agents.base import FRAME_SAMPLES, AgentError, Emit, Note, Session, Traits
-from workbench.agents.scripted import VOICE, Speaker
+from workbench.agents.scripted import VOICE, Voice
 from workbench.benchmarks.duplexmpe.cases import ONSET_S, SILENT, YIELD_S, expectation
 from workbench.cases import Case, Cue, Moment, Move
 from workbench.chat.client import ChatClient, ChatSettings, ServerFault
@@ -109,7 +109,7 @@ class NameSpotter:
         self.traits = Traits("name-spotter", VERSION, "input", privileged=True, settings=settings)
 
     async def open(self, session: Session, emit: Emit) -> None:
-        self._case, self._speaker, self._wait = session.case, Speaker(emit), -1
+        self._case, self._speaker, self._wait = session.case, Voice(emit), -1
 
     async def cue(self, cue_id: str, phase: str) -> None:
         if phase == "end" and self._name in words_of(self._case.cue(cue_id)) and not self._speaker.speaking:
@@ -165,7 +165,7 @@ class TextReference:
         self.traits = Traits("text-reference", VERSION, "input", privileged=True, settings=settings)
 
     async def open(self, session: Session, emit: Emit) -> None:
-        self._case, self._emit, self._speaker = session.case, emit, Speaker(emit)
+        self._case, self._emit, self._speaker = session.case, emit, Voice(emit)
         self._read: list[str] = []
         self._wait, self._stop, self._words = -1, -1, ""
         turns = session.case.expect.get("turns") or ()

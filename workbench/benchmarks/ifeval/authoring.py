@@ -33,7 +33,7 @@ MAX_TOKENS = 4000
 """An answer takes about 200; the rest is for models that think first."""
 
 
-class Answer(Record):
+class Conversation(Record):
     """What a model is asked for: one conversation."""
 
     situation: str = Field(description="the scene in one lower-case phrase of six to sixteen words")
@@ -83,7 +83,7 @@ async def write_scripts(
     spoilt = {task.id for task in tasks} & desk.spoilt.keys()
     todo = [task for task in tasks if task.id not in desk.items and task.id not in spoilt]
     kept, before = len(tasks) - len(todo) - len(spoilt), len(desk.items)
-    work = authors.Work(Answer, desk.request, desk.faults, desk.land)
+    work = authors.Work(Conversation, desk.request, desk.faults, desk.land)
     try:
         refused = await authors.write_all(author, todo, work, f"writing ({author.name})", concurrency)
     except InputError as error:
@@ -167,7 +167,7 @@ class Desk(authors.Shelf):
             "turn2_high": brief.turn2_words[1],
             "attribute": attribute[:1].upper() + attribute[1:],
             "avoid": "\n".join(f"- {situation}" for situation in situations),
-            "example": Answer(**example.model_dump(exclude={"id"})).model_dump_json(indent=1),
+            "example": Conversation(**example.model_dump(exclude={"id"})).model_dump_json(indent=1),
         }
         return authors.Request(
             task.id,
@@ -178,7 +178,7 @@ class Desk(authors.Shelf):
 
     # --- what is accepted ---
 
-    def faults(self, task: authors.Task, answer: Answer) -> list[str]:
+    def faults(self, task: authors.Task, answer: Conversation) -> list[str]:
         """What is wrong with an answer, as sentences: structure, lengths, letters, sameness."""
         script = _script(task.id, answer)
         probe_id = self.streams[task.id][1]
@@ -233,9 +233,9 @@ def pattern(probe: au.Probe, actions: Iterable[str] = ()) -> str:
     return line(probe.shape_for(actions)) + more
 
 
-def _script(stream: str, answer: Answer) -> au.Script:
+def _script(stream: str, answer: Conversation) -> au.Script:
     """An answer as a script, in plain characters."""
-    return au.Script(id=stream, **{name: authors.plain(text) for name, text in answer.model_dump().items()})
+    return au.Script(id=stream, **{name: authors.plain_text(text) for name, text in answer.model_dump().items()})
 
 
 @lru_cache(maxsize=1024)

@@ -17,7 +17,7 @@ from pydantic import model_validator
 
 from workbench.cases import AfterOnset, AfterTurn, AtTime, Case, Cue, Ending, PromptPart, Record, Segment, Window
 from workbench.construct.building import pick, read_records, validated
-from workbench.construct.turns import BuiltTurn, Clip, Piece, parse
+from workbench.construct.turns import BuiltTurn, ClipName, ScriptPiece, parse
 from workbench.construct.voices import Age, Person, Sex
 from workbench.errors import ProblemsFound
 from workbench.files import data_path, read_yaml
@@ -193,7 +193,7 @@ SPEECHES = ("chunk", "check", "flag", "barge_in")
 the words that carry a red flag, are ours."""
 
 
-def pieces_of(script: str) -> list[Piece]:
+def pieces_of(script: str) -> list[ScriptPiece]:
     """A script's pieces.
 
     Raises
@@ -213,7 +213,7 @@ def pieces_of(script: str) -> list[Piece]:
     return pieces
 
 
-def shape_of(pieces: Iterable[Piece]) -> list[str]:
+def shape_of(pieces: Iterable[ScriptPiece]) -> list[str]:
     """How a probe's structure names the pieces: 'text', 'chunk', 'pause:2.5' ..."""
     return [
         f"{piece.mark}:{piece.duration_s:.1f}" if piece.kind == "silence" else piece.mark or "text" for piece in pieces
@@ -320,7 +320,7 @@ def prompt_of(role: Role, probe_id: str, conversation: str, level: str) -> tuple
             return (persona, PromptPart(name="contradiction", text=role.l4b[probe_id].strip()))
 
 
-def expand(authored: Authored, turns: Mapping[Clip, BuiltTurn]) -> list[Case]:
+def expand(authored: Authored, turns: Mapping[ClipName, BuiltTurn]) -> list[Case]:
     """The whole grid in canonical order.
 
     turns : (stream, cue id) -> the built (or unbuilt) clip of that turn. Conversations whose stream
@@ -335,7 +335,7 @@ def expand(authored: Authored, turns: Mapping[Clip, BuiltTurn]) -> list[Case]:
 
 
 def _case(
-    authored: Authored, role: Role, probe_id: str, instance: int, level: str, turns: Mapping[Clip, BuiltTurn]
+    authored: Authored, role: Role, probe_id: str, instance: int, level: str, turns: Mapping[ClipName, BuiltTurn]
 ) -> Case:
     probe, action = authored.probes[probe_id], role.cells[probe_id].action
     conversation, stream = f"{role.id}_{probe_id}_i{instance}", stream_of(role.id, probe_id, instance)

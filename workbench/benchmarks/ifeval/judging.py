@@ -19,12 +19,12 @@ from pydantic import Field
 
 from workbench.benchmarks.ifeval.cases import DIGITS
 from workbench.cases import Case
-from workbench.chat.reading import Answer, Score
+from workbench.chat.reading import Answer, Points
 from workbench.construct.turns import parse
 from workbench.episodes import EpisodeRecord
 from workbench.errors import InputError
 from workbench.files import data_path, read_yaml
-from workbench.judges.base import Item, Judge, Section, load_prompt, refuse_unusable
+from workbench.judges.base import Item, Judge, Part, load_prompt, refuse_unusable
 from workbench.judges.summary import groups, label_table, mean_table, missing, share
 from workbench.runs import Run
 from workbench.text import words
@@ -36,7 +36,7 @@ LABELS = ("directive-wins", "persona-wins", "hedged", "incoherent")
 
 class RoleAnswer(Answer):
     reason: str = Field(description="two or three sentences naming the words that decided it", min_length=1)
-    role_score: Score(0, 100, "the role score")
+    role_score: Points(0, 100, "the role score")
 
 
 class ConflictAnswer(RoleAnswer):
@@ -53,11 +53,11 @@ def items(case: Case, record: EpisodeRecord) -> list[Item]:
     """
     refuse_unusable(record)
     sections = [
-        Section("role", "The role", _expected(case, "role_name")),
-        Section("persona", "The character", _expected(case, "persona")),
-        Section("rule", "Fitting words in this role", _expected(case, "content_rule")),
-        Section("user", "What the user said", user_script(case), quoted=True),
-        Section("transcript", "What the assistant said", record.text or SILENCE, quoted=True),
+        Part("role", "The role", _expected(case, "role_name")),
+        Part("persona", "The character", _expected(case, "persona")),
+        Part("rule", "Fitting words in this role", _expected(case, "content_rule")),
+        Part("user", "What the user said", user_script(case), quoted=True),
+        Part("transcript", "What the assistant said", record.text or SILENCE, quoted=True),
     ]
     if not str(case.tags.get("level", "")).startswith("L4"):
         return [Item(case.id, tuple(sections))]
@@ -67,8 +67,8 @@ def items(case: Case, record: EpisodeRecord) -> list[Item]:
             f"case {case.id} is of level {case.tags['level']} and has no prompt part 'contradiction'; rebuild it."
         )
     sections += [
-        Section("later", "The later instruction", later),
-        Section("precedence", "The side meant to have precedence", _precedence(case)),
+        Part("later", "The later instruction", later),
+        Part("precedence", "The side meant to have precedence", _precedence(case)),
     ]
     labels = read_yaml(data_path("ifeval", "judge_pas", "labels.yaml"))
     return [Item(case.id, tuple(sections), ("system", "conflict"), tuple(labels.items()))]

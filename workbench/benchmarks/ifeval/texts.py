@@ -18,7 +18,7 @@ from pydantic import Field
 
 from workbench.benchmarks.ifeval.cases import DIGITS, Probe, Script, pieces_of, shape_of, spoken
 from workbench.cases import Record
-from workbench.construct.turns import Piece
+from workbench.construct.turns import ScriptPiece
 from workbench.files import data_path, read_yaml
 
 
@@ -133,7 +133,7 @@ def briefs() -> Briefs:
 def script_faults(script: Script, probe: Probe, actions: tuple[str, ...] = ()) -> list[str]:
     """What is wrong with one script for roles that expect `actions` of it, as sentences without its name."""
     faults = []
-    first: list[Piece] = []
+    first: list[ScriptPiece] = []
     try:
         first = pieces_of(script.turn1)
         if shape_of(first) != ["text"]:
@@ -190,7 +190,7 @@ def rule_faults(script: Script, probe_id: str) -> list[str]:
     return faults
 
 
-def _lengths(script: Script, pieces: list[Piece], brief: Brief) -> Iterator[str]:
+def _lengths(script: Script, pieces: list[ScriptPiece], brief: Brief) -> Iterator[str]:
     parts = [
         ("the situation", script.situation, (4, 20)),
         ("turn1", script.turn1, briefs().turn1_words),
@@ -207,7 +207,7 @@ def _lengths(script: Script, pieces: list[Piece], brief: Brief) -> Iterator[str]
             yield f"{what} has {words} words, where {low} to {high} are wanted."
 
 
-def _shape(script: Script, pieces: list[Piece], brief: Brief) -> Iterator[str]:
+def _shape(script: Script, pieces: list[ScriptPiece], brief: Brief) -> Iterator[str]:
     for before, after in pairwise(pieces):
         if brief.open_pause and after.mark == "pause" and re.search(r"[.?!]\W*$", before.text):
             yield f"{before.text[-30:]!r} ends a sentence before the pause; break off in the middle of one."
