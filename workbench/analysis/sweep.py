@@ -52,13 +52,8 @@ class Sweep:
     def unranked(self) -> str | None:
         """Why there is no ranking to keep; None where there is one."""
         place = self.ranks[self.default]
-        count = int((~np.isnan(place)).sum())
-        if count < 2:
-            return (
-                f"{self.ranking} is measured for {count} of {len(place)} runs, and a ranking needs two; a slice of the "
-                "dataset may lack cases that this score compares."
-            )
-        return None if np.unique(place[~np.isnan(place)]).size > 1 else f"All runs tie on {self.ranking}."
+        tied = np.unique(place[~np.isnan(place)]).size < 2
+        return _too_few(self.ranking, place) or (f"All runs tie on {self.ranking}." if tied else None)
 
     def summary(self) -> dict[str, float | int | str | None]:
         """Tau's mean, median, minimum and maximum, and how often the top of the ranking survives.
@@ -124,6 +119,17 @@ class Sweep:
         keep = np.repeat(at.to_numpy(), len(self.systems))
         columns = [threshold, "system", *self.scores, "rank"]
         return self.frame()[keep][columns].reset_index(drop=True)
+
+
+def _too_few(ranking: str, values: np.ndarray) -> str | None:
+    """Why these values (systems,) of the ranking score are no ranking; None where at least two are measured."""
+    count = int((~np.isnan(values)).sum())
+    if count > 1:
+        return None
+    return (
+        f"{ranking} is measured for {count} of {len(values)} runs, and a ranking needs two; a slice of the dataset may "
+        "lack cases that this score compares."
+    )
 
 
 def sweep(
@@ -203,8 +209,8 @@ def ranking_flips(
     settings = {**limits, threshold: values}
     found = np.stack([scores(one, settings, strict=strict)[benchmark.ranking] for one in deciders], axis=1)
     at = int(np.flatnonzero(values == limits[threshold])[0])
-    if (~np.isnan(found[at])).sum() < 2:
-        raise InputError("A ranking needs at least two systems with a measured score; score more runs.")
+    if few := _too_few(benchmark.ranking, found[at]):
+        raise InputError(few)
     order = ranks(benchmark.scores(deciders[0].frame)[benchmark.ranking].sign * found)
     changed = ((order != order[at]) & ~(np.isnan(order) & np.isnan(order[at]))).any(axis=1)
     below, above = np.flatnonzero(changed[:at]), np.flatnonzero(changed[at:])
