@@ -547,7 +547,7 @@ def test_the_command_ends_with_2_until_a_doubt_is_meant(pair, tmp_path, monkeypa
         return 0, capsys.readouterr()
 
     code, told = called()
-    assert code == 2 and "20 dB down and 80 ms late" in told.err and "1 cases imported" in told.out
+    assert code == 2 and "20 dB down and 80 ms late" in told.err and "1 case imported" in told.out
     code, told = called("--accept", "user_bleed")
     assert code == 0 and told.err == ""
     code, told = called("--accept", "user_bleed")
