@@ -136,7 +136,7 @@ def plain_loop(tables: dict[str, pd.DataFrame], found: Sweep, chosen: np.ndarray
         ias, gaps = loop_scores(systems, one)
         # Rounded as the sweep's ties are: scores are ratios of counts and differ by far more.
         tau = kendalltau(np.round(gaps, 9), np.round(base, 9)).statistic
-        results.append((ias, gaps, loop_ranks(gaps), float(tau)))
+        results.append((ias, gaps, loop_ranks([-gap for gap in gaps]), float(tau)))  # a smaller gap is better
     each_s = (time.perf_counter() - began) / len(chosen)
 
     frame, differing = found.frame(), []
